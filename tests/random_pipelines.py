@@ -303,3 +303,53 @@ def stores(seed: int) -> str:
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         made.mistake()
     return made.text([("full", 1)])
+
+
+def clusters(seed: int) -> str:
+    """Two CTAs of a cluster that hand data to each other by mbarriers, ``st.async`` and bulk copies."""
+    rng = random.Random(f"clusters/{seed}")
+    made = _Pipeline(rng, 2)
+    both = rng.random() < 0.3
+    scope = rng.choice((".cluster", ".cluster", ".cluster", ".cta"))
+    end = ["barrier.cluster.arrive;", "barrier.cluster.wait;"]
+    for sender in (0, 1) if both else (0,):
+        receiver = sender ^ 1
+        kind = rng.randrange(4)
+        expects = f"mbarrier.arrive.expect_tx.shared.b64 %d9, [full], {16 if kind == 2 else 4};"
+        if kind < 1:
+            made.add(sender, "st.shared::cluster.u32 [%r10], %r3;")
+            made.add(sender, f"mbarrier.arrive.release{scope}.shared::cluster.b64 _, [%r11];")
+        else:
+            made.add(receiver, expects)
+        if kind == 1:
+            made.add(sender, "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r10], %r3, [%r11];")
+        elif kind == 2:
+            made.add(sender, "st.shared.u32 [s+16], %r3;")
+            made.add(sender, *_proxy_fence(rng))
+            copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
+            made.add(sender, f"{copy} [%r10], [%r12], 16, [%r11];")
+        elif kind == 3:
+            red = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32"
+            made.add(sender, f"{red} [%r10], %r3, [%r11];")
+        made.wait(receiver, "full", 0)
+        if kind == 0 and scope == ".cluster":
+            wait = next(step for step in reversed(made.steps[receiver]) if step[0].endswith(":"))
+            for old in (".acquire.cta", ".relaxed.cta", ""):
+                wait[1] = wait[1].replace(f".parity{old}.shared", ".parity.acquire.cluster.shared")
+        made.add(receiver, "ld.shared.u32 %r5, [s];")
+    for thread in (0, 1):
+        made.add(thread, *end)
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+        made.mistake()
+    start = rng.choice(("", ".relaxed", ".relaxed"))
+    fence = ["fence.mbarrier_init.release.cluster;"] if rng.random() < 0.85 else []
+    lines = ["mbarrier.init.shared.b64 [full], 1;", *fence, f"barrier.cluster.arrive{start};", "barrier.cluster.wait;"]
+    lines += ["mov.u32 %r7, s;", "mov.u32 %r8, full;", "add.u32 %r12, %r7, 16;", "xor.b32 %r9, %r1, 1;"]
+    lines += ["mapa.shared::cluster.u32 %r10, %r7, %r9;", "mapa.shared::cluster.u32 %r11, %r8, %r9;"]
+    for thread, steps in enumerate(made.steps):
+        lines += [f"setp.ne.u32 %p1, %r1, {thread};", f"@%p1 bra T{thread};"]
+        lines += [line for step in steps for line in step]
+        lines += [f"T{thread}:"]
+    body = "".join(f"{'' if line.endswith(':') else '    '}{line}\n" for line in lines)
+    head = _HEAD.format(block=1).replace("grid = 1", "grid = 2\n// ptxmm: cluster = 2").replace("%tid.x", "%ctaid.x")
+    return head.replace("%r<9>", "%r<20>") + body + "    ret;\n}\n"

@@ -133,6 +133,7 @@ class _Whole:
     def _refuse_doubts(self) -> None:
         """Raise ``Stopped`` where a run without races says nothing of others, or leaves something undone."""
         self.machine.copies.check_end()
+        self.machine.mbarriers.check_ends()
         if self.machine.undecided is not None:
             raise self.machine.undecided
         self._refuse_ended()
@@ -196,6 +197,8 @@ class _Whole:
         scope = op.scope if isinstance(op, ops.Load | ops.Store | ops.Atomic) else None
         if isinstance(op, ops.BulkCopy) and op.reduction is not None:
             scope = "gpu"  # of its accesses that are atomic (9.7.10.24.7)
+        if isinstance(op, ops.AsyncStore) and op.reduction is not None:
+            scope = "cluster"
         return self.machine.strong.level(scope)
 
     def _levels(self) -> Numbers:

@@ -14,6 +14,7 @@ What an operation changes is which view an agent has:
   included, for somebody to ``acquire`` later; the next steps of the agent are not in it.
 - ``acquire(agents, releases)``: each of the agents comes after all of that. To order them behind the steps of an agent
   alone, but not behind what that one came after, give ``Release(NOTHING, agent, clock)``.
+- ``issued(agent)``: what comes before an asynchronous operation of the agent, as what has been in time (``ISSUED``).
 - ``fence(threads, kind)``: each executes a proxy fence between the generic proxy and the one that ``kind`` names.
 - ``add_component(cta)``: one more agent, which comes after nothing yet.
 
@@ -42,6 +43,8 @@ Layer: TypeAlias = tuple[str, str, int]
 """The kind of the fences; ``leave``, ``enter`` or ``both``; the CTA of the fence, -1 for all."""
 NOTHING = 0
 """The view of an agent that comes after nothing."""
+ISSUED: Layer = ("issue", "both", -1)
+"""What precedes the issue of an asynchronous operation that is done before: in time, but not in causality order."""
 _NO_LAYERS: Mapping[Layer, int] = {}
 
 
@@ -124,6 +127,15 @@ class Clocks:
         found = Release(int(self.views(np.array([agent]))[0]), agent, int(self.clock[agent]))
         self.clock[agent] += 1
         return found
+
+    def issued(self, agent: int) -> Release:
+        """What precedes an operation that ``agent`` issues now, for those who know that it is done (8.9.1.1)."""
+        one, home = np.array([agent]), int(self.cta[agent])
+        view = int(self.views(one)[0])
+        parts = [view, self._layers.get(view, _NO_LAYERS).get(ISSUED, NOTHING)]
+        before = self._join(home, np.unique(parts), one, self.clock[one].astype(np.int64), _NO_LAYERS)
+        self.clock[agent] += 1
+        return Release(self._view(home, 0, 0, {ISSUED: before}), agent, 0)
 
     def release_all(self, agents: Numbers) -> Release:
         """The same of some agents of one CTA at once."""

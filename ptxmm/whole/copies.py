@@ -8,6 +8,7 @@ each way to learn of that; the clock of the agent is the number of the group.
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops.copies import BULK_ALIGNMENT as _UNIT
@@ -19,6 +20,7 @@ from ptxmm.whole.tensors import Transfer, straight, tiled
 from ptxmm.whole.trace import ASYNC, ATOMIC, READ, TENSORMAP, WRITE
 
 _READ, _DONE = "read", "done"
+_U16 = ops.Type("u", 16)
 
 
 class Copies:
@@ -145,8 +147,8 @@ class Copies:
 
     def bulk(self, op: ops.BulkCopy, at: int, threads: Numbers) -> None:
         """``cp.async.bulk`` and ``cp.reduce.async.bulk``, with and without a tensor map."""
-        if op.mask is not None or op.byte_mask is not None or op.load_mode != "tile":
-            raise Stopped("unsupported", "a copy with a mask or by im2col is not followed in a whole launch yet", at)
+        if op.byte_mask is not None or op.load_mode != "tile":
+            raise Stopped("unsupported", "a copy of some bytes or by im2col is not followed in a whole launch yet", at)
         machine, clocks = self.machine, self.machine.clocks
         for thread in threads.tolist():
             one = np.array([thread])
@@ -160,12 +162,65 @@ class Copies:
             for frm, size in zip(*(part.tolist() for part in moved.reads), strict=True):
                 machine.trace.add(at, READ, np.array([frm]), size, reads, self._proxy(np.array([frm]), one))
                 self._note(at, np.array([frm]), reads)
-            self._write(op, at, moved, writes)
-            if place is not None:
-                self._note(at, np.array([place]), writes)
-                clock = int(clocks.clock[writes[0]])
-                clocks.clock[writes] += 1
-                machine.mbarriers.complete(place, at, thread, moved.size, Release(NOTHING, int(writes[0]), clock))
+            targets = self._targets(op, at, one, moved, place)
+            for target, _ in targets:
+                self._write(op, at, target, writes)
+            release = Release(NOTHING, int(writes[0]), int(clocks.clock[writes[0]]))
+            for _, other in targets if place is not None else ():
+                self._note(at, np.array([other]), writes)
+                machine.mbarriers.complete(other, at, thread, moved.size, release)
+            clocks.clock[writes] += place is not None
+
+    def _targets(
+        self, op: ops.BulkCopy, at: int, thread: Numbers, moved: Transfer, place: int | None
+    ) -> list[tuple[Transfer, int]]:
+        """What is written, and the mbarrier that counts that: in each CTA of a mask the same variables."""
+        if op.mask is None or place is None:
+            return [(moved, -1 if place is None else place)]
+        machine = self.machine
+        mask = int(machine.sure(machine.operand(op.mask, _U16, thread), at, "the CTA mask of this copy")[0])
+        found = []
+        for rank in range(mask.bit_length()):
+            if mask >> rank & 1:
+                starts, to = (self._at_rank(part, rank, at, thread) for part in (moved.writes[0], moved.to))
+                (other,) = self._at_rank(np.array([place]), rank, at, thread).tolist()
+                found.append((replace(moved, writes=(starts, moved.writes[1]), to=to), other))
+        return found
+
+    def _at_rank(self, places: Numbers, rank: int, at: int, thread: Numbers) -> Numbers:
+        """The same places in another CTA of the cluster."""
+        memory = self.machine.memory
+        instances = [memory.instances[number] for number in memory.instance_of(places).tolist()]
+        words = np.array([item.base - item.start for item in instances], np.int64) + places
+        threads, ranks = np.repeat(thread, len(places)), np.full(len(places), rank, np.uint64)
+        addresses, valid = memory.mapped(words.astype(np.uint64), ranks, threads)
+        found = memory.find(addresses, 1, threads)[1]
+        if not valid.all() or (found < 0).any():
+            raise Stopped("undefined", f"CTA {rank} has no destination of this copy", at, int(thread[0]))
+        return found
+
+    def store(self, op: ops.AsyncStore, at: int, threads: Numbers) -> None:
+        """``st.async`` and ``red.async``, by the generic proxy (9.7.10.12, 9.7.14.7)."""
+        machine, clocks, size = self.machine, self.machine.clocks, op.type.bytes
+        for thread in threads.tolist():
+            one = np.array([thread])
+            to = machine.places(op.address, op.space, size * len(op.values), at, one)
+            barrier = machine.places(op.mbarrier, op.space, ops.MBARRIER_BYTES, at, one)
+            if self._owner(to) is None or self._owner(to) != self._owner(barrier):
+                message = "the destination and the mbarrier are not in the shared memory of one CTA (9.7.10.12)"
+                raise Stopped("undefined", message, at, thread)
+            place = int(barrier[0])
+            agents = self._issued(one, "mbarrier", place)
+            for number, operand in enumerate(op.values):
+                here, value = to + number * size, machine.operand(operand, op.type, one)
+                machine.trace.add(at, WRITE if op.reduction is None else ATOMIC, here, size, agents)
+                known = value.known & (op.reduction is None)
+                machine.memory.store(here, min(size, 8), value.words, known)
+                machine.overwrite(here, size, at)
+            self._note(at, to, agents)
+            release = Release(NOTHING, int(agents[0]), int(clocks.clock[agents[0]]))
+            machine.mbarriers.complete(place, at, thread, size * len(op.values), release)
+            clocks.clock[agents] += 1
 
     def _moved(self, op: ops.BulkCopy, at: int, thread: Numbers) -> Transfer:
         """What a copy moves."""

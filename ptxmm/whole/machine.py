@@ -166,9 +166,8 @@ class Machine(Accessing):
         ctas = self.memory.remote(places, threads // self.size)
         for cta in np.unique(ctas[ctas >= 0]).tolist():
             thread = int(threads[ctas == cta][0])
-            if not isinstance(self.body[at], ops.Load | ops.Store | ops.Atomic):
-                message = "this operation on shared memory of another CTA is not followed in a whole launch yet"
-                raise Stopped("unsupported", message, at, thread)
+            if not isinstance(self.body[at], _REMOTE):
+                raise Stopped("undefined", "an operation on shared memory of another CTA (9.7.14.15.8)", at, thread)
             if (self.mode[cta * self.size : (cta + 1) * self.size] == ENDED).all():
                 raise Stopped("undefined", "shared memory of a CTA that has ended (5.1.7)", at, thread)
 
@@ -487,6 +486,10 @@ class Machine(Accessing):
                 raise Stopped("undefined", "an mbarrier that is not in shared memory", at, int(threads[0]))
         return places
 
+    def init_fence(self, op: ops.MbarrierInitFence, at: int, threads: Numbers) -> None:
+        """``fence.mbarrier_init``."""
+        self.mbarriers.fence(threads)
+
     def copy(self, op: Any, at: int, threads: Numbers) -> None:
         """Asynchronous copies, their groups, and proxy fences."""
         self.changes += 1
@@ -507,6 +510,8 @@ class Machine(Accessing):
         """What has no effect on memory."""
 
 
+_REMOTE = (ops.Load, ops.Store, ops.Atomic, ops.MbarrierArrive, ops.MbarrierTx, ops.BulkCopy, ops.AsyncStore)
+"""What may access shared memory of other CTAs of the cluster."""
 _MBARRIERS: Mapping[type, Callable[[Mbarriers, Any, int, Numbers, Numbers], None]] = {
     ops.MbarrierInit: Mbarriers.init,
     ops.MbarrierArrive: Mbarriers.arrive,
@@ -521,6 +526,7 @@ _COPIES: Mapping[type, Callable[[Copies, Any, int, Numbers], None]] = {
     ops.AsyncWait: Copies.wait,
     ops.BulkCopy: Copies.bulk,
     ops.ProxyFence: Copies.fence,
+    ops.AsyncStore: Copies.store,
 }
 
 _MATRICES: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
@@ -549,6 +555,7 @@ _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys((ops.MbarrierInit, ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait), Machine.mbarrier),
     **dict.fromkeys(_COPIES, Machine.copy),
     **dict.fromkeys(_MATRICES, Machine.matrix),
-    **dict.fromkeys((ops.SetMaxRegisters, ops.MbarrierInitFence), Machine.nothing),
+    ops.SetMaxRegisters: Machine.nothing,
+    ops.MbarrierInitFence: Machine.init_fence,
 }  # fmt: skip
 """What is followed; every other instruction is refused where it is executed."""

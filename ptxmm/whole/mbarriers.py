@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.whole.clocks import NOTHING, Release
+from ptxmm.whole.clocks import ISSUED, NOTHING, Release
 from ptxmm.whole.memory import Flags, Numbers
 from ptxmm.whole.retries import Retries
 from ptxmm.whole.state import RUNS, WAITS, State, Stopped
@@ -47,20 +47,24 @@ class Moments(Struct):
         self.arrived += [arrived] * len(threads)
         state.turn += 1
 
-    def known(self, state: State, threads: Numbers) -> Flags:
-        """For each of ``threads`` which of these moments its next step comes after."""
-        return _after(state, state.clocks.views(threads), threads, self)
+    def known(self, state: State, threads: Numbers, timed: bool = False) -> Flags:
+        """For each of ``threads`` which of these moments its next step comes after; ``timed``: in time at least."""
+        return _after(state, state.clocks.views(threads), threads, self, timed)
 
     def behind(self, state: State, others: Moments) -> Flags:
         """For each of these moments which of the ``others`` it comes after."""
-        found = _after(state, np.array(self.views, np.int64), np.array(self.threads, np.int64), others)
+        found = _after(state, np.array(self.views, np.int64), np.array(self.threads, np.int64), others, True)
         return found & (np.array(self.turns)[:, None] > np.array(others.turns)[None, :])
 
 
-def _after(state: State, views: Numbers, threads: Numbers, others: Moments) -> Flags:
+def _after(state: State, views: Numbers, threads: Numbers, others: Moments, timed: bool) -> Flags:
     shape = len(views), len(others.threads)
     them, clocks = (np.tile(np.array(each, np.int64), shape[0]) for each in (others.threads, others.clocks))
-    found = state.clocks.after(np.repeat(views, shape[1]), np.repeat(threads, shape[1]), them, clocks)
+    views = np.repeat(views, shape[1])
+    found = state.clocks.after(views, np.repeat(threads, shape[1]), them, clocks)
+    rest = np.flatnonzero(~found) if timed and state.kernel.launch.cluster is not None else them[:0]
+    if rest.size:
+        found[rest] = state.clocks.passed([ISSUED] * len(rest), views[rest], them[rest], clocks[rest])
     return found.reshape(shape)
 
 
@@ -72,7 +76,8 @@ class Completed(Struct):
 
 
 class Mbarrier(Struct):
-    """An mbarrier at ``place`` of the arena, which the thread ``owner`` initialised when its clock was ``clock``.
+    """An mbarrier at ``place`` of the arena, which the thread ``owner`` initialised when its clock was ``clock``;
+    ``made``: the agent and the clock of that for those who learn of it by ``fence.mbarrier_init`` alone.
 
     ``expected``, ``pending``, ``tx`` and ``phase`` are those of 9.7.14.15; ``begun``: what was pending when the phase
     began; ``bytes``: all that it has counted. ``before`` is the phase before the present one, ``earlier`` that before
@@ -80,12 +85,15 @@ class Mbarrier(Struct):
     ``waiting`` the threads that wait for it. ``released``: the view of all that the phases before have released to
     waits, by the scopes of these; ``heads``: the arrivals of the present one that release, and the fences before
     arrivals; ``late``: what is done with it asynchronously. ``last``: the clock of each thread when it operated last.
+    ``far``: what other CTAs did, in which phase, the thread with its clock, and the instruction; ``waited``: the last
+    phase for which somebody has waited.
     """
 
     place: int
     name: str
     owner: int
     clock: int
+    made: tuple[int, int]
     expected: int
     pending: int
     begun: int
@@ -101,6 +109,8 @@ class Mbarrier(Struct):
     done: Moments = field(default_factory=Moments)
     needed: Moments = field(default_factory=Moments)
     last: dict[int, int] = field(default_factory=dict)
+    far: list[tuple[int, int, int, int]] = field(default_factory=list)
+    waited: int = -1
     waiting: list[tuple[int, Numbers]] = field(default_factory=list)
 
 
@@ -115,6 +125,7 @@ class Mbarriers:
         self.state, self._strong = state, strong
         self._found: dict[int, Mbarrier] = {}
         self._tokens: dict[int, tuple[Mbarrier, int]] = {}
+        self._inits: dict[int, int] = {}
         self._retries = Retries(state)
         self._computes = _computes_with_states(state.body)
 
@@ -138,7 +149,19 @@ class Mbarriers:
             state.memory.known[place : place + _BYTES] = False
             first = Completed(Moments(), Moments()), Completed(Moments(), Moments())
             clock = int(state.clocks.clock[thread])
-            self._found[place] = Mbarrier(place, name, thread, clock, count, count, count, *first)
+            agent = self._inits.get(thread)
+            if agent is None:
+                agent = self._inits[thread] = state.clocks.add_component(int(state.clocks.cta[thread]))
+            made = agent, int(state.clocks.clock[agent])
+            self._found[place] = Mbarrier(place, name, thread, clock, made, count, count, count, *first)
+
+    def fence(self, threads: Numbers) -> None:
+        """``fence.mbarrier_init``: it releases what the threads have initialised, and nothing else (9.7.14.4)."""
+        clocks = self.state.clocks
+        for thread in threads.tolist():
+            if (agent := self._inits.get(thread)) is not None:
+                self._strong.initialised(thread, Release(NOTHING, agent, int(clocks.clock[agent])))
+                clocks.clock[agent] += 1
 
     def _invalidate(self, it: Mbarrier, at: int, thread: int) -> None:
         one = np.array([thread])
@@ -161,6 +184,7 @@ class Mbarriers:
         for place in np.unique(places).tolist():
             here = np.flatnonzero(places == place)
             it = self._at(place, at, threads[here])
+            self._check_near(op, it, at, threads[here])
             while here.size:
                 # Those come first that the phase still needs; the rest come to the next one.
                 enough = int(np.searchsorted(np.cumsum(counts[here]), max(it.pending, 1), "left")) + 1
@@ -172,6 +196,13 @@ class Mbarriers:
                 self._give(op.dst, it, threads[now])
                 given = _Counts(int(counts[now].sum()), int(sizes[now].sum()), op.drop, op.no_complete)
                 self._change(it, at, int(threads[now[0]]), given)
+
+    def _check_near(self, op: ops.MbarrierArrive, it: Mbarrier, at: int, threads: Numbers) -> None:
+        """Nobody gets the state of an mbarrier of another CTA (9.7.14.15.13)."""
+        far = threads[self.state.clocks.cta[threads] != self.state.clocks.cta[it.owner]]
+        if far.size and (op.dst is not None or op.no_complete):
+            message = "an arrival at an mbarrier of another CTA that returns its state (9.7.14.15.13)"
+            raise Stopped("undefined", message, at, int(far[0]))
 
     def _number(self, operand: ops.Operand, threads: Numbers, at: int, what: str) -> Numbers:
         return self.state.sure(self.state.operand(operand, ops.U32, threads), at, what).astype(np.int64)
@@ -215,6 +246,8 @@ class Mbarriers:
         it = self._at(place, at, one)
         self._belongs(it, at, one, late=True)
         it.late.append(release)
+        if self.state.kernel.launch.cluster is not None:
+            it.late.append(self.state.clocks.issued(thread))
         self._change(it, at, thread, _Counts(0, -size))
 
     def arrive_late(self, place: int, at: int, thread: int, increments: bool, release: Release | None) -> None:
@@ -283,9 +316,9 @@ class Mbarriers:
         that it needed."""
         if phase < 0 or not len(threads):
             return np.ones(len(threads), np.bool_)
-        found = np.asarray(it.waits.known(self.state, threads).any(axis=1))
+        found = np.asarray(it.waits.known(self.state, threads, timed=True).any(axis=1))
         if not it.done.late:
-            found |= it.done.known(self.state, threads).all(axis=1)
+            found |= it.done.known(self.state, threads, timed=True).all(axis=1)
         return found
 
     def _pass(self, it: Mbarrier, at: int, threads: Numbers) -> None:
@@ -298,6 +331,7 @@ class Mbarriers:
         if it.released:
             self._acquire(it, op, threads, at)
         it.before.waits.add(state, threads)
+        it.waited = it.phase - 1
         it.last.update(zip(threads.tolist(), state.clocks.clock[threads].tolist(), strict=True))
         state.assign(op.dst, threads, constant(1, 1, len(threads)))
 
@@ -320,6 +354,8 @@ class Mbarriers:
             self.state.doubt(message, at, int(threads[wrong[0]]))
         it.done.add(self.state, threads, arrived)
         it.done.late |= late
+        far = threads[self.state.clocks.cta[threads] != self.state.clocks.cta[it.owner]]
+        it.far += [(it.phase, thread, int(self.state.clocks.clock[thread]), at) for thread in far.tolist() if not late]
         it.last.update(zip(threads.tolist(), self.state.clocks.clock[threads].tolist(), strict=True))
 
     def _change(self, it: Mbarrier, at: int, thread: int, given: _Counts) -> None:
@@ -377,8 +413,8 @@ class Mbarriers:
         if it is None or not it.live:
             raise Stopped("undefined", f"{self._name(place)} is not initialised", at, int(threads[0]))
         state = self.state
-        first = Moments([it.owner], [it.clock])
-        if (wrong := np.flatnonzero(~first.known(state, threads)[:, 0])).size:
+        first = Moments([it.owner, it.made[0]], [it.clock, it.made[1]])
+        if (wrong := np.flatnonzero(~first.known(state, threads).any(axis=1))).size:
             state.unordered(f"the initialisation of {it.name} does not precede this", at, int(threads[wrong[0]]))
         return it
 
@@ -394,6 +430,17 @@ class Mbarriers:
                 lacks = " and ".join(parts) or f"the expectation of {-it.tx} bytes that have come"
                 return f"phase {it.phase} of {it.name}, which lacks {lacks}"
         return None
+
+    def check_ends(self) -> None:
+        """What others do to an mbarrier is done before its CTA ends (5.1.7)."""
+        state = self.state
+        for it in self._found.values():
+            first = int(state.clocks.cta[it.owner]) * state.size
+            views = state.clocks.views(np.arange(first, first + state.size))
+            for phase, thread, clock, at in it.far:
+                given = np.full(state.size, -1), np.full(state.size, thread), np.full(state.size, clock)
+                if phase > it.waited and not state.clocks.after(views, *given).any():
+                    state.unordered(f"the CTA of {it.name} may end before this (5.1.7)", at, thread)
 
     def check_end(self) -> None:
         """Raise ``Stopped`` where a phase that is not complete at the end may be so in another execution."""

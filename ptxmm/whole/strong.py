@@ -118,6 +118,7 @@ class Strong:
         self.order = 0
         self._at: dict[int, set[Location]] = {}
         self._fences: dict[int, dict[int, Head]] = {}
+        self._inits: dict[int, Head] = {}
         self._released: dict[tuple[int, Location], dict[int, Head]] = {}
         self._pending: dict[int, list[Read]] = {}
         self._count: dict[int, int] = {}
@@ -243,8 +244,12 @@ class Strong:
 
     def released(self, thread: int, releases: bool) -> tuple[Head, ...]:
         """What an arrival at a barrier of a cluster releases (8.9.4 (3)); without ``.release`` that of fences."""
-        heads = tuple(self.fenced(thread))
+        heads = (*self.fenced(thread), *filter(None, [self._inits.get(thread)]))
         return (*heads, Head(self.clocks.release(thread), CLUSTER)) if releases else heads
+
+    def initialised(self, thread: int, release: Release) -> None:
+        """A thread hands on by barriers of its cluster which mbarriers it has initialised (9.7.14.4)."""
+        self._inits[thread] = Head(release, CLUSTER)
 
     def pend(self, thread: int, head: Head) -> None:
         """A thread comes after ``head`` from its next fence on that acquires."""
