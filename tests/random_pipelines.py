@@ -9,7 +9,7 @@ Maker = Callable[[int], str]
 Step = tuple[int, list[str]]
 """A thread, and lines that it executes."""
 
-_HEAD = """\
+HEAD = """\
 .version 8.6
 .target sm_90
 .address_size 64
@@ -90,7 +90,7 @@ class _Pipeline:
             lines += [line for step in steps for line in step]
             lines += [f"T{thread}:"]
         body = "".join(f"{'' if line.endswith(':') else '    '}{line}\n" for line in lines)
-        return _HEAD.format(block=self.block) + body + "    ret;\n}\n"
+        return HEAD.format(block=self.block) + body + "    ret;\n}\n"
 
 
 def _arrival(rng: random.Random, where: str, state: str = "%d9") -> list[str]:

@@ -36,12 +36,12 @@ def compare(path: Path, text: str, seconds: float) -> bool:
     found = judged(path, text)
     (test,) = parse_ptx(text, str(path))
     try:
-        return _agrees(found, test, text, seconds)
+        return agrees(found, test, text, seconds)
     except Timeout:
         return False
 
 
-def _agrees(found: WholeResult, test: Test, text: str, seconds: float) -> bool:
+def agrees(found: WholeResult, test: Test, text: str, seconds: float) -> bool:
     model, limits = model_named("ptx-8.5"), Limits(deadline=time.monotonic() + seconds)
     every = races(test, model, limits=limits)
     if every.status == "timeout":

@@ -1,9 +1,9 @@
 """What a failing wait at an mbarrier decides: nothing else than that its thread asks again (PTX ISA 9.7.14.15.16).
 
 How often a ``test_wait`` or ``try_wait`` fails depends on the schedule. So from each wait that returns false only
-computation may lead, back to it or to another wait for the same phase; and all of them have to come to one place, with
-the same in all registers that are needed there. This is found by following the registers of the threads, where a
-register that may hold this or that holds what is not known.
+computation may lead, back to it or to another wait for the same phase that orders the same; and all of them have to
+come to one place, with the same in all registers that are needed there. This is found by following the registers of the
+threads, where a register that may hold this or that holds what is not known.
 """
 
 from __future__ import annotations
@@ -109,6 +109,13 @@ class _Ways:
         generic = op.space is None and not isinstance(op.address.base, ops.Sym)
         return address, phase, constant(2 * by + generic, 8, len(threads))
 
+    def _asks_alike(self, op: ops.MbarrierWait, pc: int, registers: Registers) -> bool:
+        """Whether the wait ``op`` at ``pc`` stands for the first one."""
+        first = self.state.body[self.first]
+        assert isinstance(first, ops.MbarrierWait)
+        alike = (op.sem, op.scope) == (first.sem, first.scope)
+        return alike and all(map(_equal, self._asked, self._question(pc, registers)))
+
     def _failing(self) -> dict[int, Registers]:
         """The waits that are asked again after one has failed, with the registers there."""
         seen: dict[int, Registers] = {}
@@ -125,7 +132,7 @@ class _Ways:
             seen[pc] = registers
             op = self._op(pc)
             if isinstance(op, ops.MbarrierWait):
-                if op.guard is not None or not all(map(_equal, self._asked, self._question(pc, registers))):
+                if op.guard is not None or not self._asks_alike(op, pc, registers):
                     raise _Decides("another wait comes next")
                 waits[pc] = registers
                 work.append(self._result(pc, registers, 0))
