@@ -351,5 +351,5 @@ def clusters(seed: int) -> str:
         lines += [line for step in steps for line in step]
         lines += [f"T{thread}:"]
     body = "".join(f"{'' if line.endswith(':') else '    '}{line}\n" for line in lines)
-    head = _HEAD.format(block=1).replace("grid = 1", "grid = 2\n// ptxmm: cluster = 2").replace("%tid.x", "%ctaid.x")
+    head = HEAD.format(block=1).replace("grid = 1", "grid = 2\n// ptxmm: cluster = 2").replace("%tid.x", "%ctaid.x")
     return head.replace("%r<9>", "%r<20>") + body + "    ret;\n}\n"
