@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from itertools import product
 from math import gcd
 from pathlib import Path
 from typing import Any
@@ -218,33 +219,60 @@ def test_the_formulas_are_those_of_the_skeleton() -> None:
 
 @given(st.data())
 def test_every_role_of_every_instance_is_played_once(data: st.DataObject) -> None:
-    units, ranks, width = (data.draw(st.integers(1, 4)) for _ in range(3))
+    """On one GPU or several: each plays the threads of one, in the same instances as the others, and of every launch
+    those of another."""
+    devices, units, ranks, width = (data.draw(st.integers(1, most)) for most in (3, 4, 4, 4))
     lanes = data.draw(st.sampled_from([1, 2, 4, 32]))
-    groups, teams, rounds = (data.draw(st.integers(1, 4)) for _ in range(3))
+    groups, teams, rounds = (data.draw(st.integers(1, most)) for most in (4, 4, 3))
     clusters = groups * units + data.draw(st.integers(0, 3))
     multiplier = data.draw(st.integers(1, 50).filter(lambda m: gcd(m, clusters) == 1))
     addend = data.draw(st.integers(0, 50))
     turns = [data.draw(st.integers(0, (1 << 32) - 1)) for _ in range(3)]
-    played: set[tuple[int, ...]] = set()
+    launch_number = data.draw(st.integers(0, 7))
+    played: dict[tuple[int, ...], int] = {}
     count = 0
-    for cluster in range(clusters):
+    for gpu, cluster, rank, warp in product(range(devices), range(clusters), range(ranks), range(teams * width)):
         spot = (cluster * multiplier + addend) % clusters
         group, unit = divmod(spot, units)
-        for rank in range(ranks):
-            for warp in range(teams * width):
-                team, seat = divmod(warp, width)
-                for round_ in range(rounds if group < groups else 0):
-                    role = tuple(
-                        turned(n, round_, t, c)
-                        for n, t, c in zip((unit, rank, seat), turns, (units, ranks, width), strict=True)
-                    )
-                    for thread in (0, 1, 2, 13, 17, 30, 31):
-                        lane, sub = thread // lanes, thread % lanes
-                        instance = (group * teams + team) * (32 // lanes) + lane
-                        assert instance < groups * teams * (32 // lanes)
-                        played.add((round_, instance, *role, sub))
-                        count += 1
-    assert count == len(played) == rounds * groups * teams * units * ranks * width * 7
+        team, seat = divmod(warp, width)
+        for round_ in range(rounds if group < groups else 0):
+            numbers = zip((unit, rank, seat), turns, (units, ranks, width), strict=True)
+            role = ((gpu + launch_number) % devices, *(turned(n, round_, t, c) for n, t, c in numbers))
+            for thread in (0, 13, 31):
+                lane, sub = thread // lanes, thread % lanes
+                instance = (group * teams + team) * (32 // lanes) + lane
+                assert instance < groups * teams * (32 // lanes)
+                played[round_, instance, *role, sub] = gpu
+                count += 1
+    assert count == len(played) == rounds * groups * teams * devices * units * ranks * width * 3
+    where = {(key[2], gpu) for key, gpu in played.items()}
+    assert len(where) == devices == len({gpu for _, gpu in where})
+
+
+def test_where_a_role_ran_is_read_as_it_was_written() -> None:
+    written = re.search(r"return sm \| (.*);", SKELETON)
+    assert written is not None
+    starts = [0, *(int(at) for at in re.findall(r"<< (\d+)", written[1]))]
+    note = re.search(r"// Where a role ran: (.*)\.", SKELETON)
+    assert note is not None
+    widths = [int(bits) for bits in re.findall(r"\((\d+)", note[1])]
+    assert starts == [sum(widths[:n]) for n in range(len(widths))] and sum(widths) <= 64
+    fields = set(zip(starts, widths, strict=True))
+    assert {(int(at), int(bits)) for at, bits in re.findall(r"same\((\d+), (\d+)\)", SKELETON)} == fields
+
+
+def test_gpus_wait_for_each_other_only_where_all_are_resident_and_never_for_ever() -> None:
+    for line in (
+        "p.ctas = gpus > 1 ? p.clusters * meta.ranks * gpus : 0;",
+        "least = std::min(least, resident(kernel, meta, warps, shared, b.device[d]));",
+        "} while (seen < p.ctas && clock64() - start < LATEST);",
+        "p.device = meta.grids ? d : (int)((d + launches) % meta.devices);",
+        "wrong |= gpu != (want_device || meta.grids) || device != want_device",
+    ):
+        assert line in SKELETON, line
+    calls = re.findall(r"(.*)\b(cuda[A-Z]\w*)\(", SKELETON)
+    free = {"cudaGetErrorString", "cudaStreamQuery"}  # whose results are looked at otherwise
+    assert len(calls) > 30 and all("CHECKED(" in before for before, name in calls if name not in free)
 
 
 @given(st.integers(1, 4), st.integers(0, 3), st.integers(0, (1 << 32) - 1))
@@ -338,6 +366,7 @@ def test_what_is_forbidden_is_looked_for_again_in_a_program_of_its_own(monkeypat
     [
         ({"missing": 3}, "some thread did not run in 3 instances"),
         ({"misplaced": 2}, "2 of 10 teams ran elsewhere than the test says"),
+        ({"apart": 1}, "the GPUs did not run at the same time in 1 of 1 launches"),
         ({"overflow": 1}, "1 instances ended in more ways than are counted"),
         ({"instances": 11}, "the counts do not add up"),
         ({"roles": (10, 0)}, "some thread never ran"),
@@ -437,7 +466,9 @@ def test_machine_code_has_the_instructions_of_mbarriers_and_copies() -> None:
 
 
 @pytest.mark.skipif(assembler() is None, reason="no ptxas")
-@pytest.mark.parametrize("folder", ["mp", "aliases", "mbarrier", "async", "vectors", "barriers", "cluster", "locks"])
+@pytest.mark.parametrize(
+    "folder", ["mp", "aliases", "mbarrier", "async", "vectors", "barriers", "cluster", "locks", "scopes"]
+)
 def test_ptxas_takes_the_bodies(folder: str, tmp_path: Path) -> None:
     """Each block as a kernel, its operands as registers."""
     kernels: list[str] = []
@@ -466,7 +497,7 @@ def test_ptxas_takes_the_bodies(folder: str, tmp_path: Path) -> None:
 def test_nvcc_builds_it_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     tests = [one(SB), one("litmus/coherence/CoRR-weak.litmus"), one("litmus/async/st.async.litmus")]
-    tests.append(one("litmus/mbarrier/MP+arrive+wait.litmus"))
+    tests += [one("litmus/mbarrier/MP+arrive+wait.litmus"), one("litmus/scopes/MP+rel.sys+acq.sys-two-gpus.litmus")]
     text = source((test.name, emit(test)) for test in tests)
     built = build(text)
     assert built.program.stat().st_mode & stat.S_IXUSR and build(text).program == built.program
@@ -474,7 +505,7 @@ def test_nvcc_builds_it_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.
         pytest.skip("no nvdisasm")
     assert built.code is not None
     found = threads_of(built.code, text)
-    assert [missing(test, emit(test).id, found) for test in tests] == [[], [], [], []]
+    assert [missing(test, emit(test).id, found) for test in tests] == [[], [], [], [], []]
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -514,6 +545,15 @@ def test_a_test_that_ends_the_program_costs_no_other(tmp_path: Path) -> None:
 def test_errors_of_the_program(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(PtxmmError, match=said):
         launch(program(tmp_path, text), ["a"], Campaign())
+
+
+def test_too_few_gpus_for_a_test_cost_no_other(tmp_path: Path) -> None:
+    """The program says so with its exit code, too."""
+    text = "nothing was run: 2 GPUs with access to each other's memory, atomics as well, are needed, and 1 was found"
+    line = f'{{"test": "a", "error": "{text}"}}'
+    path = program(tmp_path, f"""cat <<'END'\n{line}\n{{"test": "b"}}\nEND\nexit 4""")
+    assert [(row.test, row.error) for row in launch(path, ["a", "b"], Campaign())[1]] == [("a", text), ("b", None)]
+    assert "nothing was run: %d GPUs with access" in SKELETON and "return whole ? 0 : 4;" in SKELETON
 
 
 def test_a_command_that_is_none() -> None:

@@ -11,8 +11,8 @@ from ptxmm.errors import PtxmmError
 
 
 class Gpu(Struct, frozen=True):
-    """The GPU that ran the tests. ``gpus``: how many can reach each other's memory; ``driver`` and ``runtime``: the
-    versions of CUDA, times 1000."""
+    """The GPU that ran the tests. ``gpus``: how many play, at most as many as a test needs; ``driver`` and ``runtime``:
+    the versions of CUDA, times 1000."""
 
     gpu: str
     capability: str
@@ -27,8 +27,9 @@ class Measured(Struct, frozen=True):
 
     ``incomplete``: instances that gave a loop up; ``missing``: some role did not run in them; ``overflow``: more
     different ends than are told apart. ``teams``: how often threads met, ``misplaced`` of them not in the CTAs,
-    clusters and GPUs that the test says, ``same_sm`` with several CTAs on one multiprocessor. ``roles``: the instances
-    that each thread of the test ran in. ``error``: why there is nothing else.
+    clusters and GPUs that the test says, ``same_sm`` with several CTAs on one multiprocessor. ``apart``: launches in
+    which several GPUs did not start in time for each other. ``roles``: the instances that each thread of the test ran
+    in. ``error``: why there is nothing else.
     """
 
     test: str
@@ -42,6 +43,7 @@ class Measured(Struct, frozen=True):
     teams: int = 0
     misplaced: int = 0
     same_sm: int = 0
+    apart: int = 0
     roles: tuple[int, ...] = ()
     histogram: tuple[tuple[int, tuple[int, ...]], ...] = ()
     error: str | None = None
@@ -57,6 +59,8 @@ class Measured(Struct, frozen=True):
             return f"some thread did not run in {self.missing} instances"
         if self.misplaced:
             return f"{self.misplaced} of {self.teams} teams ran elsewhere than the test says"
+        if self.apart:
+            return f"the GPUs did not run at the same time in {self.apart} of {self.launches} launches"
         if self.overflow:
             return f"{self.overflow} instances ended in more ways than are counted"
         if sum(count for count, _ in self.histogram) + self.incomplete != self.instances:
@@ -81,6 +85,7 @@ def together(one: Measured, two: Measured) -> Measured:
             "teams",
             "misplaced",
             "same_sm",
+            "apart",
         )
     }
     return Measured(

@@ -34,6 +34,7 @@ constexpr int MOST_DEVICES = 8;
 constexpr int TABLE = 1024;         // different outcomes that are told apart
 constexpr int LOCAL_TABLE = 256;
 constexpr uint32_t INCOMPLETE = 1;  // in a tag: a loop was given up
+constexpr long long LATEST = 1ll << 28;  // clocks that the grids of several GPUs wait for each other
 
 // An object of a test. Shared ones lie at `offset` of the memory of an instance in the CTA that they belong to.
 struct Place {
@@ -77,7 +78,8 @@ struct Launch {
   uint32_t* counters;
   uint64_t* where;
   uint32_t* scratch;
-  uint32_t scratch_words;
+  uint32_t* meeting;  // how many CTAs of several GPUs have started, and how many waited in vain for the others
+  uint32_t scratch_words, ctas;  // ctas: of all GPUs; 0 where one GPU plays
   uint32_t instances, rounds, teams, groups, clusters, cluster_multiplier, cluster_addend;
   uint32_t turn_unit, turn_rank, turn_seat;
   uint32_t align, meet, polls, delay, prefetch, stress, stress_line, tag, seed, padding;
@@ -118,9 +120,12 @@ __device__ inline uint32_t special_ctaid() { uint32_t v; asm volatile("mov.u32 %
 __device__ inline uint32_t special_cluster() { uint32_t v; asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(v)); return v; }
 __device__ inline uint32_t special_rank() { uint32_t v; asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(v)); return v; }
 
-// Where a role ran, in 64 bits: multiprocessor (12), CTA (20), cluster (20), warp (8), launch (4).
-__device__ inline uint64_t place_of(uint32_t sm, uint32_t cta, uint32_t cluster, uint32_t warp, int launch) {
-  return sm | (uint64_t)cta << 12 | (uint64_t)cluster << 32 | (uint64_t)warp << 52 | (uint64_t)launch << 60;
+// The number of this GPU, which each has in its own memory.
+__device__ uint32_t gpu_number;
+
+// Where a role ran: multiprocessor (12 bits), CTA (16), cluster (16), warp (8), launch (4), GPU (4).
+__device__ inline uint64_t place_of(uint32_t sm, uint32_t cta, uint32_t cluster, uint32_t warp, int launch, uint32_t gpu) {
+  return sm | (uint64_t)cta << 12 | (uint64_t)cluster << 28 | (uint64_t)warp << 44 | (uint64_t)launch << 52 | (uint64_t)gpu << 56;
 }
 
 extern __shared__ __align__(128) uint8_t shared_memory[];
@@ -213,7 +218,7 @@ template <class T> struct Instance {
     p.tags[(uint64_t)role * p.rounds * p.instances + index()] = p.tag << 1 | incomplete;
     if (lane == 0)
       p.where[((uint64_t)round * p.groups * p.teams + group * p.teams + team) * T::ROLES + role] =
-          place_of(special_smid(), special_ctaid(), special_cluster(), threadIdx.x / 32, p.device);
+          place_of(special_smid(), special_ctaid(), special_cluster(), threadIdx.x / 32, p.device, T::DEVICES > 1 ? gpu_number : 0);
   }
 };
 
@@ -246,6 +251,21 @@ __device__ inline void everyone_in_cluster(int ranks) {
   }
 }
 
+// Before the first round: the CTAs of all GPUs have started. All of a grid are resident, so this ends; and where another
+// GPU does not start its grid, it ends as well.
+__device__ inline void meet_gpus(const Launch& p) {
+  if (threadIdx.x == 0) {
+    long long start = clock64();
+    uint32_t seen;
+    asm volatile("red.relaxed.sys.global.add.u32 [%0], 1;" ::"l"(p.meeting) : "memory");
+    do {
+      asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(p.meeting) : "memory");
+    } while (seen < p.ctas && clock64() - start < LATEST);
+    if (seen < p.ctas) asm volatile("red.relaxed.sys.global.add.u32 [%0], 1;" ::"l"(p.meeting + 1) : "memory");
+  }
+  __syncthreads();
+}
+
 template <class T> __global__ void __launch_bounds__(T::MOST_THREADS) play(const __grid_constant__ Launch p) {
   uint32_t rank = T::RANKS > 1 ? special_rank() : 0;
   uint32_t warp = threadIdx.x / 32, group, unit;
@@ -257,6 +277,7 @@ template <class T> __global__ void __launch_bounds__(T::MOST_THREADS) play(const
 #pragma unroll
   for (int l = 0; l < T::PLACES; l++) c.slot[l] = slot_of(c.instance, p.multiplier[l], p.addend[l], p.instances);
   if (T::SHARED_BYTES > 0) { prepare_shared<T>(p, rank); everyone_in_cluster(T::RANKS); }
+  if (T::DEVICES > 1 && p.ctas) meet_gpus(p);
   if (plays) {
     for (uint32_t round = 0; round < p.rounds; round++) {
       c.round = round;
@@ -288,7 +309,7 @@ template <class T> __global__ void __launch_bounds__(T::MOST_THREADS) play(const
 struct Entry { unsigned long long key, count; uint64_t value[MOST_VALUES]; };
 struct Histogram {
   Entry entry[TABLE];
-  unsigned long long instances, incomplete, missing, overflow, misplaced, same_sm, teams, role[MOST_ROLES];
+  unsigned long long instances, incomplete, missing, overflow, misplaced, same_sm, apart, teams, role[MOST_ROLES];
 };
 
 __global__ void fill(const __grid_constant__ Launch p, const __grid_constant__ Meta meta) {
@@ -399,11 +420,11 @@ __global__ void __launch_bounds__(256) look(const __grid_constant__ Launch p, co
       for (int b = 0; b < a; b++) {
         uint64_t x = p.where[t * meta.roles + a], y = p.where[t * meta.roles + b];
         auto same = [x, y](int from, int bits) { return ((x ^ y) >> from & ((1u << bits) - 1)) == 0; };
-        bool device = same(60, 4), cluster = device && (meta.ranks == 1 ? same(12, 20) : same(32, 20));
-        bool cta = cluster && same(12, 20), warp = cta && same(52, 8), sm = device && same(0, 12);
+        bool gpu = same(56, 4), device = gpu && same(52, 4), cluster = device && (meta.ranks == 1 ? same(12, 16) : same(28, 16));
+        bool cta = cluster && same(12, 16), warp = cta && same(44, 8), sm = device && same(0, 12);
         bool want_device = meta.device[a] == meta.device[b], want_cluster = want_device && meta.unit[a] == meta.unit[b];
         bool want_cta = want_cluster && meta.rank[a] == meta.rank[b], want_warp = want_cta && meta.seat[a] == meta.seat[b];
-        wrong |= device != want_device || cluster != want_cluster || cta != want_cta || warp != want_warp;
+        wrong |= gpu != (want_device || meta.grids) || device != want_device || cluster != want_cluster || cta != want_cta || warp != want_warp;
         together |= sm && !cta;
       }
     misplaced += wrong; same_sm += together; teams++;
@@ -411,7 +432,10 @@ __global__ void __launch_bounds__(256) look(const __grid_constant__ Launch p, co
   if (misplaced) atomicAdd(&h->misplaced, (unsigned long long)misplaced);
   if (same_sm) atomicAdd(&h->same_sm, (unsigned long long)same_sm);
   if (teams) atomicAdd(&h->teams, (unsigned long long)teams);
-  if (blockIdx.x == 0 && threadIdx.x == 0) h->instances += all;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    h->instances += all;
+    h->apart += p.ctas && p.meeting[1];
+  }
 }
 
 // -- host -------------------------------------------------------------------------------------------------------------
@@ -474,8 +498,9 @@ struct Buffers {
   uint64_t* log;
   uint32_t *tags, *counters, *scratch;
   uint64_t* where;
+  uint32_t* meeting;
   Histogram* histogram;
-  int devices;
+  int devices, device[MOST_DEVICES];  // the first has the memory, and the others access to it
 };
 
 // What a launch of a test looks like, of `most_ctas` that can be resident with `warps` each. Sets all but pointers.
@@ -568,8 +593,8 @@ inline cudaLaunchConfig_t configured(const Meta& meta, uint32_t ctas, uint32_t w
   return config;
 }
 
-// How many CTAs can be resident at once.
-inline uint32_t resident(Kernel kernel, const Meta& meta, uint32_t warps, size_t shared, int sms) {
+// How many CTAs can be resident at once on the current GPU.
+inline uint32_t resident(Kernel kernel, const Meta& meta, uint32_t warps, size_t shared, int device) {
   cudaLaunchAttribute attribute;
   if (meta.ranks > 1) {
     int clusters = 0;
@@ -577,16 +602,27 @@ inline uint32_t resident(Kernel kernel, const Meta& meta, uint32_t warps, size_t
     CHECKED(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config));
     return clusters * meta.ranks;
   }
-  int each = 0;
+  int each = 0, sms = 0;
   CHECKED(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, warps * 32, shared));
+  CHECKED(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
   return each * sms;
+}
+
+// How many can be resident at once on each of the first GPUs.
+inline uint32_t resident_on(const Buffers& b, int gpus, Kernel kernel, const Meta& meta, uint32_t warps, size_t shared) {
+  uint32_t least = UINT32_MAX;
+  for (int d = gpus; d-- > 0;) {
+    CHECKED(cudaSetDevice(b.device[d]));
+    least = std::min(least, resident(kernel, meta, warps, shared, b.device[d]));
+  }
+  return least;
 }
 
 inline void show(const Meta& meta, const Histogram& h, uint64_t launches, double seconds, uint64_t seed) {
   printf("{\"test\": \"%s\", \"seed\": %" PRIu64 ", \"instances\": %llu, \"launches\": %" PRIu64 ", \"seconds\": %.3f, ", meta.name,
          seed, h.instances, launches, seconds);
-  printf("\"incomplete\": %llu, \"missing\": %llu, \"overflow\": %llu, \"teams\": %llu, \"misplaced\": %llu, \"same_sm\": %llu, ",
-         h.incomplete, h.missing, h.overflow, h.teams, h.misplaced, h.same_sm);
+  printf("\"incomplete\": %llu, \"missing\": %llu, \"overflow\": %llu, \"teams\": %llu, \"misplaced\": %llu, \"same_sm\": %llu, \"apart\": %llu, ",
+         h.incomplete, h.missing, h.overflow, h.teams, h.misplaced, h.same_sm, h.apart);
   printf("\"roles\": [");
   for (int r = 0; r < meta.roles; r++) printf("%s%llu", r ? ", " : "", h.role[r]);
   printf("], \"histogram\": [");
@@ -602,7 +638,7 @@ inline void show(const Meta& meta, const Histogram& h, uint64_t launches, double
   fflush(stdout);
 }
 
-// Waits for the GPU, but not for ever.
+// Waits for the current GPU, but not for ever.
 inline void wait_for_gpu() {
   auto start = std::chrono::steady_clock::now();
   cudaError_t state;
@@ -617,25 +653,31 @@ inline void wait_for_gpu() {
   if (state != cudaSuccess) fail(current, "kernel", cudaGetErrorString(state));
 }
 
-inline void run(const Meta& meta, Kernel kernel, const Buffers& b, const Options& options) {
+inline int gpus_of(const Meta& meta) { return meta.grids ? 1 : meta.devices; }
+
+// False where there are not as many GPUs as the test needs.
+inline bool run(const Meta& meta, Kernel kernel, const Buffers& b, const Options& options) {
   current = meta.name;
-  const int gpus = meta.grids ? 1 : meta.devices;
+  const int gpus = gpus_of(meta);
   if (gpus > b.devices) {
-    char text[128];
-    snprintf(text, sizeof text, "%d GPUs with access to each other are needed, %d found", gpus, b.devices);
-    printf("{\"test\": \"%s\", \"error\": \"%s\"}\n", meta.name, text);
+    printf("{\"test\": \"%s\", \"error\": \"nothing was run: %d GPUs with access to each other's memory, atomics as well, are needed, and %d %s\"}\n",
+           meta.name, gpus, b.devices, b.devices == 1 ? "was found" : "were found");
     fflush(stdout);
-    return;
+    return false;
   }
   cudaDeviceProp properties;
-  CHECKED(cudaGetDeviceProperties(&properties, 0));
-  uint32_t limit = (uint32_t)properties.sharedMemPerBlockOptin - 1024;
-  for (int d = 0; d < gpus; d++) {
-    CHECKED(cudaSetDevice(d));
+  CHECKED(cudaGetDeviceProperties(&properties, b.device[0]));
+  uint32_t limit = UINT32_MAX;
+  for (int d = gpus; d-- > 0;) {
+    int most = 0;
+    CHECKED(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, b.device[d]));
+    limit = std::min(limit, (uint32_t)most - 1024);
+  }
+  for (int d = gpus; d-- > 0;) {
+    CHECKED(cudaSetDevice(b.device[d]));
     if (meta.shared_bytes) CHECKED(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
     if (meta.ranks > 8) CHECKED(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
   }
-  CHECKED(cudaSetDevice(0));
   cudaFuncAttributes attributes;
   CHECKED(cudaFuncGetAttributes(&attributes, kernel));
   std::vector<uint32_t> sizes;
@@ -657,7 +699,7 @@ inline void run(const Meta& meta, Kernel kernel, const Buffers& b, const Options
     if (meta.shared_bytes) shared = std::min<size_t>(limit, random.of(std::vector<size_t>{48u << 10, 100u << 10, 200u << 10}));
     auto found = known.find({warps, shared});
     if (found == known.end())
-      found = known.emplace(std::make_pair(warps, shared), resident(kernel, meta, warps, shared, properties.multiProcessorCount)).first;
+      found = known.emplace(std::make_pair(warps, shared), resident_on(b, gpus, kernel, meta, warps, shared)).first;
     Launch p = {};
     if (found->second < (uint32_t)(meta.units * meta.ranks) ||
         !draw(random, meta, warps, found->second, (uint32_t)shared, p)) { tries++; continue; }
@@ -665,15 +707,17 @@ inline void run(const Meta& meta, Kernel kernel, const Buffers& b, const Options
     if (options.plain) p.stress = p.delay = p.prefetch = 0;
     for (int a = 0; a < 4; a++) p.memory[a] = b.memory[a];
     p.log = b.log; p.tags = b.tags; p.counters = b.counters; p.where = b.where; p.scratch = b.scratch;
+    p.meeting = b.meeting;
+    p.ctas = gpus > 1 ? p.clusters * meta.ranks * gpus : 0;
     p.scratch_words = random.of(std::vector<uint32_t>{256, 4096, SCRATCH});
     p.tag = (uint32_t)(launches + 1);
     CHECKED(cudaMemsetAsync(b.memory[0], 0, used(meta, p)));
     CHECKED(cudaMemsetAsync(b.counters, 0, (uint64_t)p.rounds * p.groups * p.teams * 4));
     if (meta.initials) { fill<<<256, 256>>>(p, meta); CHECKED(cudaGetLastError()); }
-    if (gpus > 1) CHECKED(cudaDeviceSynchronize());
+    if (gpus > 1) { CHECKED(cudaMemsetAsync(b.meeting, 0, 8)); wait_for_gpu(); }
     p.meet = meta.grids ? 0 : meta.roles;
     for (int d = 0; d < meta.devices; d++) {
-      if (gpus > 1) CHECKED(cudaSetDevice(d));
+      if (gpus > 1) CHECKED(cudaSetDevice(b.device[d]));
       p.device = meta.grids ? d : (int)((d + launches) % meta.devices);
       // The counters have those of the grids before as well: these have ended.
       if (meta.grids) p.meet += (uint32_t)std::count(meta.device, meta.device + meta.roles, d);
@@ -681,8 +725,7 @@ inline void run(const Meta& meta, Kernel kernel, const Buffers& b, const Options
       auto config = configured(meta, p.clusters * meta.ranks, warps, shared, &attribute);
       CHECKED(cudaLaunchKernelEx(&config, kernel, (const Launch)p));
     }
-    for (int d = gpus - 1; d > 0; d--) { CHECKED(cudaSetDevice(d)); CHECKED(cudaDeviceSynchronize()); }
-    if (gpus > 1) CHECKED(cudaSetDevice(0));
+    for (int d = gpus; gpus > 1 && d-- > 0;) { CHECKED(cudaSetDevice(b.device[d])); wait_for_gpu(); }
     look<<<properties.multiProcessorCount * 4, 256>>>(p, meta, b.histogram);
     CHECKED(cudaGetLastError());
     launches++;
@@ -697,6 +740,7 @@ inline void run(const Meta& meta, Kernel kernel, const Buffers& b, const Options
   static Histogram h;
   CHECKED(cudaMemcpy(&h, b.histogram, sizeof h, cudaMemcpyDeviceToHost));
   show(meta, h, launches, seconds, options.seed);
+  return true;
 }
 
 #define DRIVER(name, ...)                                                                          \
@@ -714,13 +758,13 @@ inline void map_memory(Buffers& b) {
   CUmemAllocationProp prop = {};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = 0;
+  prop.location.id = b.device[0];
   CUmemGenericAllocationHandle handle;
   DRIVER(cuMemCreate, &handle, (size_t)MEMORY, &prop, 0ull);
   std::vector<CUmemAccessDesc> access(b.devices);
   for (int d = 0; d < b.devices; d++) {
     access[d].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access[d].location.id = d;
+    access[d].location.id = b.device[d];
     access[d].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   }
   for (int a = 0; a < 4; a++) {
@@ -730,6 +774,24 @@ inline void map_memory(Buffers& b) {
     DRIVER(cuMemSetAccess, address, (size_t)MEMORY, access.data(), (size_t)b.devices);
     b.memory[a] = (uint8_t*)address;
   }
+}
+
+// The first GPU, and those that can access its memory, atomically too, of `all`: up to `wanted`. Each is told its number.
+inline void find_gpus(Buffers& b, int all, int wanted) {
+  for (int d = 0; d < all && b.devices < wanted; d++) {
+    int access = 1, atomics = 1;
+    if (d > 0) {
+      CHECKED(cudaDeviceCanAccessPeer(&access, d, 0));
+      CHECKED(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, d, 0));
+    }
+    if (!access || !atomics) continue;
+    CHECKED(cudaSetDevice(d));
+    if (d > 0) CHECKED(cudaDeviceEnablePeerAccess(0, 0));
+    uint32_t number = (uint32_t)b.devices;
+    CHECKED(cudaMemcpyToSymbol(gpu_number, &number, sizeof number));
+    b.device[b.devices++] = d;
+  }
+  CHECKED(cudaSetDevice(0));
 }
 
 struct Case { const Meta* meta; Kernel kernel; };
@@ -757,33 +819,28 @@ inline int main_of(int count, char** arguments, const std::vector<Case>& cases) 
   cudaDeviceProp properties;
   CHECKED(cudaGetDeviceProperties(&properties, 0));
   Buffers b = {};
-  for (b.devices = 1; b.devices < std::min(all, MOST_DEVICES); b.devices++) {
-    int to = 0, from = 0;
-    CHECKED(cudaDeviceCanAccessPeer(&to, 0, b.devices));
-    CHECKED(cudaDeviceCanAccessPeer(&from, b.devices, 0));
-    if (!to || !from) break;
-    CHECKED(cudaSetDevice(b.devices));
-    CHECKED(cudaDeviceEnablePeerAccess(0, 0));
-  }
-  CHECKED(cudaSetDevice(0));
+  int wanted = 1;
+  for (const Case& one : cases) wanted = std::max(wanted, gpus_of(*one.meta));
+  find_gpus(b, all, wanted);
   printf("{\"gpu\": \"%s\", \"capability\": \"%d.%d\", \"multiprocessors\": %d, \"gpus\": %d, \"driver\": %d, \"runtime\": %d, \"tests\": %zu}\n",
          properties.name, properties.major, properties.minor, properties.multiProcessorCount, b.devices, driver, runtime, cases.size());
   fflush(stdout);
-  CHECKED(cudaFree(nullptr));
   map_memory(b);
   CHECKED(cudaMalloc(&b.log, MOST_VALUES * MOST_INSTANCES * 8));
   CHECKED(cudaMalloc(&b.tags, MOST_ROLES * MOST_INSTANCES * 4));
   CHECKED(cudaMalloc(&b.counters, MOST_TEAMS * 4));
   CHECKED(cudaMalloc(&b.where, (uint64_t)MOST_TEAMS * MOST_ROLES * 8));
+  CHECKED(cudaMalloc(&b.meeting, 8));
   CHECKED(cudaMalloc(&b.scratch, SCRATCH * 4));
   CHECKED(cudaMalloc(&b.histogram, sizeof(Histogram)));
   CHECKED(cudaMemset(b.where, 0, (uint64_t)MOST_TEAMS * MOST_ROLES * 8));
+  bool whole = true;
   for (size_t n = options.skip; n < cases.size(); n++) {
     if (!options.only.empty() && std::find(options.only.begin(), options.only.end(), cases[n].meta->name) == options.only.end())
       continue;
-    run(*cases[n].meta, cases[n].kernel, b, options);
+    whole &= run(*cases[n].meta, cases[n].kernel, b, options);
   }
-  return 0;
+  return whole ? 0 : 4;
 }
 
 #endif
