@@ -117,7 +117,7 @@ class _Whole:
 
     def _executed(self) -> tuple[Accesses, Pairs]:
         """The accesses of a run, and the pairs of them that nothing orders, by their instructions."""
-        machine = self.machine = Machine(self.kernel, self.plan, self.waiting)
+        machine = self.machine = Machine(self.kernel, self.plan, self.waiting, self.machine)
         machine.run(self.limits)
         found = accesses(machine.memory, machine.trace)
         self._refuse_noncoherent(found)

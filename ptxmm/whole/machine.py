@@ -46,8 +46,8 @@ def _cut(words: Words, bits: int) -> int | None:
 class Machine(Accessing):
     """An execution of a launch of ``kernel``; ``plan``: what is known of others; ``waiting``: its loops that wait."""
 
-    def __init__(self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll]) -> None:
-        super().__init__(kernel)
+    def __init__(self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll], before: Machine | None = None) -> None:
+        super().__init__(kernel, before)
         self.trace = Trace(self.clocks)
         self.plan, self.waiting, self.exact = plan, waiting, plan.exact
         self.strong = Strong(self.clocks, self.clusters, plan)
@@ -68,7 +68,7 @@ class Machine(Accessing):
         """The views of the threads at their ends."""
         self._atomics = np.zeros(len(self.memory.bytes), np.uint8)
         self._back: dict[int, tuple[int, bytes]] = {}
-        self._rounds: dict[tuple[int, int, Words, int, bool], Outcome] = {}
+        self._rounds: dict[tuple[int, int, Words, int, bool], Outcome] = {} if before is None else before._rounds
         self._steps = 0
         self._last = np.zeros(self.count, np.int64)
         self._turn: int | None = None
@@ -282,23 +282,33 @@ class Machine(Accessing):
                 key = self.strong.read("atomic", at, location, thread, level, op.sem in ("acquire", "acq_rel"))
                 if old is not None:
                     found[thread] = Result(key, old)
-            self.trace.add(at, ATOMIC, here, size, threads[number : number + 1])
+            swapped = self._swapped(op, old, thread)
+            self.trace.add(at, READ if swapped is False else ATOMIC, here, size, threads[number : number + 1])
+            if swapped is False:
+                continue
             words, known = self.memory.load(here, size)
             before = set(self._atomics[place : place + size].tolist())
             certain = bool(known[0] and value.known[number] and orderless and before <= {0, same})
             word = arithmetic.compute(op.op, op.type, int(words[0]), int(value.words[number])) if certain else 0
             self.memory.store(here, size, np.array([word], np.uint64), np.array([certain]))
             self._atomics[place : place + size] = same
-            operand = int(value.words[number]) if value.known[number] and op.op != "cas" else None
-            new = None if old is None or operand is None or op.type.kind in ("f", "bf") else old
-            if new is not None and operand is not None:
-                new = arithmetic.compute(op.op, op.type, new, operand)
+            operand = int(value.words[number]) if value.known[number] and (op.op != "cas" or swapped) else None
+            new = operand if swapped else None
+            if old is not None and operand is not None and not swapped and op.type.kind not in ("f", "bf"):
+                new = arithmetic.compute(op.op, op.type, old, operand)
             change = op.op, op.type, operand
             self._written(location, thread, new, level, op.sem in ("release", "acq_rel"), change)
         for register in op.dst:
             self.assign(register, threads, unknown(len(threads)))
             if register is not None:
                 self.origins.setdefault(register.name, {}).update(found)
+
+    def _swapped(self, op: ops.Atomic, old: int | None, thread: int) -> bool | None:
+        """Whether a ``cas`` writes, if that is known; of other executions it is not."""
+        if op.op != "cas" or old is None or not self.plan.exact:
+            return None
+        compared = self.operand(op.operands[0][0], op.type, np.array([thread]))
+        return bool(int(compared.words[0]) == old) if compared.known[0] else None
 
     def _comes(self, location: Location, at: int, thread: int) -> bool:
         """Whether a thread does an atomic operation now, and does not wait for those that it is to come after."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ptxmm.whole.clocks import Release
 from ptxmm.whole.machine import Machine
 from ptxmm.whole.options import Option, Options, Unclear
-from ptxmm.whole.origins import Decision, Derived, Inputs, Key, Result, given
+from ptxmm.whole.origins import Decision, Derived, Inputs, Key, Result, Words, given
 from ptxmm.whole.polls import Outcome, Poll
 from ptxmm.whole.state import Stopped
 from ptxmm.whole.strong import Arrival, Plan, Read
@@ -62,6 +62,7 @@ class _Narrowing:
         self.options = Options(machine.strong)
         self.reads = {read.key: read for read in machine.strong.reads}
         self._found: dict[Key, frozenset[int]] = {}
+        self._tried: dict[tuple[int, frozenset[Words], frozenset[int]], list[_Trial]] = {}
 
     def done(self) -> bool:
         """Whether the plan has changed."""
@@ -139,12 +140,18 @@ class _Narrowing:
         self.plan.weakest[start] = weakest
         return before != weakest and (before is not None or len(loads) > 1)
 
-    def _trials(self, poll: Poll, inputs: Inputs, values: frozenset[int]) -> Iterator[_Trial]:
+    def _trials(self, poll: Poll, inputs: Inputs, values: frozenset[int]) -> list[_Trial]:
         """What a loop does with ``values``, once for all kinds of registers that it may begin with which end it with
         the same. Raises ``Unclear``."""
         reads = (key for part in inputs if isinstance(part, Result | Derived) for key in part.reads())
+        key = poll.start, frozenset(given(inputs, case) for case in self._cases(reads)), values
+        if key not in self._tried:
+            self._tried[key] = self._tries(poll, key[1], values)
+        return self._tried[key]
+
+    def _tries(self, poll: Poll, inputs: frozenset[Words], values: frozenset[int]) -> list[_Trial]:
         found: dict[tuple[frozenset[int], frozenset[int]], _Trial] = {}
-        for words in dict.fromkeys(given(inputs, case) for case in self._cases(reads)):
+        for words in inputs:
             ends: list[tuple[int, Outcome]] = []
             ending, lasting = set(), set()
             for value in sorted(values):
@@ -159,7 +166,7 @@ class _Narrowing:
                     lasting.add(value)
             key = frozenset(ending), frozenset(lasting)
             found.setdefault(key, _Trial(*key, [])).ends.extend(ends)
-        yield from found.values()
+        return list(found.values())
 
     def _load(self, read: Read) -> bool:
         """A load that does not wait: what it finds is not known if there is a choice; it never orders anything."""

@@ -35,7 +35,8 @@ class State:
     in this execution. ``origins``: of registers whose value depends on what a read found, by thread; ``decisions``:
     what was executed or not because of them."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, before: State | None = None) -> None:
+        """``before``: another execution of the same launch."""
         launch = kernel.launch
         self.kernel, self.body = kernel, kernel.code.body
         self.size, self.count = launch.size, launch.ctas * launch.size
@@ -54,7 +55,10 @@ class State:
         self._registers: dict[str, Value] = {}
         self.origins: dict[str, dict[int, Origin]] = {}
         self.decisions: dict[tuple[Origin, int], Decision] = {}
-        self._start()
+        self._special: dict[str, Value] = {} if before is None else before._special
+        if before is None:
+            self._start()
+        self._registers |= self._special
 
     def doubt(self, message: str, at: int | None, thread: int) -> None:
         """This execution goes on, but says nothing of others."""
@@ -74,9 +78,9 @@ class State:
         clocks = {f"sreg {name}" for name in CLOCKS}
         for name in (found[0].keys() & used) - clocks:
             words = np.array([values[name] for values in found], np.uint64)
-            self._registers[name] = Value(words, np.ones(self.count, np.bool_))
+            self._special[name] = Value(words, np.ones(self.count, np.bool_))
         for name, half in self._workspace.items():
-            self._registers[name] = constant(self.memory.symbols[WORKSPACE] >> 32 * half.high, 32, self.count)
+            self._special[name] = constant(self.memory.symbols[WORKSPACE] >> 32 * half.high, 32, self.count)
 
     def warp(self, thread: int) -> int:
         """The number of the warp of a thread, in the launch."""
