@@ -253,6 +253,58 @@ __device__ inline void wait_unique(uint32_t barrier, uint32_t parity) {
       : "memory");
 }
 
+// -- accesses after a wait that returned true, that a fence keeps, or that nothing needs to keep
+__device__ inline int read_if_complete(uint32_t barrier, uint32_t parity, uint32_t data) {
+  int value;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+      "mov.s32 %0, 0;\n\t"
+      "@p ld.shared.s32 %0, [%3]; }"
+      : "=&r"(value)
+      : "r"(barrier), "r"(parity), "r"(data)
+      : "memory");
+  return value;
+}
+__device__ inline int wait_and_read(uint32_t barrier, uint32_t parity, uint32_t data) {
+  int value;
+  asm volatile(
+      "{ .reg .pred p;\n"
+      "again_%=:\n\t"
+      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+      "@!p bra again_%=;\n\t"
+      "ld.shared.s32 %0, [%3]; }"
+      : "=r"(value)
+      : "r"(barrier), "r"(parity), "r"(data)
+      : "memory");
+  return value;
+}
+__device__ inline uint32_t read_and_tell(uint32_t barrier, uint32_t parity, uint32_t data, int& value) {
+  uint32_t complete;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%2], %3;\n\t"
+      "fence.acq_rel.cta;\n\t"
+      "ld.shared.s32 %1, [%4];\n\t"
+      "selp.b32 %0, 1, 0, p; }"
+      : "=&r"(complete), "=&r"(value)
+      : "r"(barrier), "r"(parity), "r"(data)
+      : "memory");
+  return complete;
+}
+__device__ inline uint32_t read_of_cluster(uint32_t barrier, uint32_t parity, uint32_t data, int& value) {
+  uint32_t complete;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%2], %3;\n\t"
+      "ld.shared.s32 %1, [%4];\n\t"
+      "selp.b32 %0, 1, 0, p; }"
+      : "=&r"(complete), "=&r"(value)
+      : "r"(barrier), "r"(parity), "r"(data)
+      : "memory");
+  return complete;
+}
+
 // -- arrivals that order nothing, names with the prefix of a library
 __device__ inline void cluster_arrive_only() { asm volatile("barrier.cluster.arrive.relaxed.aligned;"); }
 __device__ inline void expect_more(uint32_t barrier, uint32_t bytes) {

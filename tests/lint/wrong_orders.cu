@@ -200,6 +200,29 @@ __device__ inline int f05(int* p) {
       : "memory");
   return v;
 }
+// A wait orders what comes after it only where it returned true.
+__device__ inline int f20(uint32_t b, uint32_t parity, uint32_t d) {
+  int v;
+  asm volatile(
+      "{ .reg .pred p;\n\t"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+      "ld.shared.s32 %0, [%3]; }"  // PTX707@ld.shared
+      : "=r"(v)
+      : "r"(b), "r"(parity), "r"(d)
+      : "memory");
+  return v;
+}
+__device__ inline void f21(uint32_t b, uint64_t state, int* d, uint32_t s, uint32_t* done) {
+  asm volatile(
+      "{ .reg .pred p; .reg .b32 r;\n\t"
+      "mbarrier.test_wait.acquire.cta.shared::cta.b64 p, [%0], %1;\n\t"
+      "selp.b32 r, 1, 0, p;\n\t"
+      "@p st.shared.s32 [%3], 1;\n\t"
+      "atom.relaxed.gpu.global.add.s32 r, [%2], 1;\n\t"  // PTX707@atom
+      "st.global.u32 [%4], r; }"
+      ::"r"(b), "l"(state), "l"(d), "r"(s), "l"(done)
+      : "memory");
+}
 
 __global__ void f06(int* p) {
   if (threadIdx.x == 0) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxmm.analysis.lint.effects import effect
 from ptxmm.analysis.lint.finding import Finding, Rule, Site
 from ptxmm.cuda import Instruction
 
@@ -17,17 +18,20 @@ RULES = (
          "wait_group.read before a release: the writes of the copies may be pending", "PTX ISA 9.7.10.24.13"),
     Rule("PTX705", "read-only-load-of-written", "error", "ld.global.nc of memory that the same asm writes",
          "PTX ISA 9.7.10.9"),
+    Rule("PTX707", "access-passes-wait", "warning",
+         "an access after an mbarrier wait that happens whether or not the wait returned true", "PTX ISA 9.7.14.15.16"),
 )  # fmt: skip
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """PTX701 to PTX705."""
+    """PTX701 to PTX705, and PTX707."""
     instructions = site.body.instructions
     for number, instruction in enumerate(instructions):
         words = set(instruction.qualifiers)
         match instruction.opcode:
             case "mbarrier" if words & {"try_wait", "test_wait"}:
                 yield from _wait(site, instruction)
+                yield from _passing(site, instruction, instructions[number + 1 :])
             case "cp" if "bulk" in words:
                 yield from _bulk(site, instructions[:number], instruction)
             case "cp" if words & {"wait_group", "wait_all"}:
@@ -46,6 +50,31 @@ def _wait(site: Site, instruction: Instruction) -> Iterator[Finding]:
     kind = "try_wait" if "try_wait" in instruction.qualifiers else "test_wait"
     message = f"`mbarrier.{kind}` may return false before the phase is complete, and nothing looks at its result"
     yield site.at("PTX701", instruction, message, "branch back to it until its predicate is true")
+
+
+def _passing(site: Site, wait: Instruction, after: tuple[Instruction, ...]) -> Iterator[Finding]:
+    """The first access after an acquire of the CTA that has no guard, with neither a branch, a label nor an
+    instruction that orders between them. (Of ``.cluster`` the machine code waits for the result.)"""
+    if {"relaxed", "cluster"} & set(wait.qualifiers):
+        return
+    for other in after:
+        orders = effect(other) == "order" and other.opcode not in _ACCESSES
+        if orders or other.opcode in _LEAVES or any(wait.start < at < other.start for _, at, _ in site.body.labels):
+            return
+        if other.opcode in _ACCESSES and not other.guarded and _of_memory(other):
+            message = f"only a wait that returned true orders the accesses after it, and `{other.mnemonic}` happens "
+            message += f"whether or not `{wait.mnemonic}` returned true: a GPU may perform it before the wait has ended"
+            yield site.at("PTX707", other, message, "branch back to the wait until its predicate is true")
+            return
+
+
+_ACCESSES = ("ld", "st", "atom", "red", "multimem", "ldmatrix", "stmatrix")
+_LEAVES = ("bra", "brx", "call", "exit", "ret", "trap")
+
+
+def _of_memory(instruction: Instruction) -> bool:
+    """Whether an access is one of memory that threads write, and not an asynchronous one."""
+    return effect(instruction) != "none" and "async" not in instruction.qualifiers
 
 
 def _bulk(site: Site, before: tuple[Instruction, ...], instruction: Instruction) -> Iterator[Finding]:
