@@ -96,10 +96,15 @@ def test_other_loops_stay(old: str, new: str) -> None:
     assert without_repeats(test) is test
 
 
-def test_no_final_state_changes(monkeypatch: pytest.MonkeyPatch, tally: Tally) -> None:
+@pytest.mark.parametrize(
+    ("first", "last", "least"), [(0, 50, 10), pytest.param(50, 500, 120, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_no_final_state_changes(
+    first: int, last: int, least: int, monkeypatch: pytest.MonkeyPatch, tally: Tally
+) -> None:
     monkeypatch.setattr(Flow, "spins", lambda self, pc: None)
     model, compared, raced, stuck = model_named("ptx-8.5"), 0, 0, 0
-    for seed in range(150):
+    for seed in range(first, last):
         test = parse_one(random_retries.program(seed))
         made = without_repeats(test)
         if made is test:
@@ -115,4 +120,4 @@ def test_no_final_state_changes(monkeypatch: pytest.MonkeyPatch, tally: Tally) -
         compared, raced = compared + 1, raced + bool(found.flags)
         stuck += any(isinstance(op, Branch) and op.target == pc for pc, op in enumerate(made.threads[0].body))
     tally.notes.append(f"loops of cas in the reference: {compared}, {raced} with races, {stuck} with a weaker load")
-    assert compared >= 40 and raced >= 10 and stuck >= 10
+    assert compared >= least and raced >= least // 4 and stuck >= least // 4

@@ -69,7 +69,7 @@ def compare(path: Path, text: str, seconds: float) -> bool:
         (random_whole.kernel, 60, 50),
         (random_whole.warps, 40, 30),
         (random_whole.flags, 120, 105),
-        (random_whole.counters, 60, 45),
+        (random_whole.counters, 25, 18),
         (random_whole.clusters, 60, 50),
     ],
 )
