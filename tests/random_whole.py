@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 Maker = Callable[[int], str]
 
@@ -156,6 +156,24 @@ def _accessed(rng: random.Random, count: int) -> list[tuple[list[int], str]]:
     return [([rng.randrange(count)], f"@%p5 {access}")]
 
 
+def _in_turn(steps: list[tuple[list[int], str]]) -> Iterator[str]:
+    """Every warp comes by all steps, and does those that are its own."""
+    for number, (who, step) in enumerate(steps):
+        yield "    mov.b32 %r5, 0;"
+        for warp in who:
+            yield from (f"    setp.eq.u32 %p3, %r6, {warp};", "    @%p3 mov.b32 %r5, 1;")
+        yield from ("    setp.eq.u32 %p3, %r5, 0;", f"    @%p3 bra L{number};", f"    {step}", f"L{number}:")
+
+
+def _each_apart(rng: random.Random, steps: list[tuple[list[int], str]], count: int) -> Iterator[str]:
+    """Each warp has its own text, so that one may be far ahead of another."""
+    for warp in rng.sample(range(count), count):
+        yield from (f"    setp.ne.u32 %p3, %r6, {warp};", f"    @%p3 bra L{warp};")
+        yield from (f"    {step}" for who, step in steps if warp in who)
+        yield from ("    bra E;", f"L{warp}:")
+    yield "E:"
+
+
 def warps(seed: int) -> str:
     """The same with named barriers for some of two or three warps, of which lane 0 alone accesses memory."""
     rng = random.Random(f"whole warps/{seed}")
@@ -167,11 +185,7 @@ def warps(seed: int) -> str:
         choice = rng.random()
         kind = _accessed if choice < 0.5 else _at_random if choice < 0.5 + odd else _handed_on
         steps += kind(rng, count)
-    for number, (who, step) in enumerate(steps):
-        lines.append("    mov.b32 %r5, 0;")
-        for warp in who:
-            lines += [f"    setp.eq.u32 %p3, %r6, {warp};", "    @%p3 mov.b32 %r5, 1;"]
-        lines += ["    setp.eq.u32 %p3, %r5, 0;", f"    @%p3 bra L{number};", f"    {step}", f"L{number}:"]
+    lines += _in_turn(steps) if rng.random() < 0.5 else _each_apart(rng, steps, count)
     head = _HEAD.format(block=32 * count, grid=1, threads="lane 0").replace("    st.shared.u32 [%d4], %r3;\n", "")
     head = head.replace(".b8 s[16]", ".b8 s[8]")
     return (

@@ -9,7 +9,7 @@ vectors have numbers and never change, so that many views share a vector and man
 nothing. As most that is learnt is of the own CTA, a view has the vector of its ``home`` apart from those of all others.
 What an operation changes is which view an agent has:
 
-- ``synchronize(waiting, arriving)``: threads meet, and those that wait come after what all of them did.
+- ``synchronize(threads)``: threads meet, and each comes after what all of them did.
 - ``release(agent)``, ``release_all(agents)``: what comes before an operation of the agent that releases, itself
   included, for somebody to ``acquire`` later; the next steps of the agent are not in it.
 - ``acquire(agents, releases)``: each of the agents comes after all of that. To order them behind the steps of an agent
@@ -160,15 +160,14 @@ class Clocks:
             self._acquired[key] = self._join(home, views, agents, clocks, self._join_layers(home, views))
         return self._acquired[key]
 
-    def synchronize(self, waiting: Numbers, arriving: Numbers) -> None:
-        """Threads of one CTA meet: those ``waiting`` come after what all of both did before."""
-        every = np.concatenate((waiting, arriving))
-        joined = {cta: self._joined(cta, every, every) for cta in np.unique(self.cta[waiting]).tolist()}
+    def synchronize(self, threads: Numbers) -> None:
+        """Threads of one CTA meet: each comes after what all of them did before."""
+        joined = {cta: self._joined(cta, threads, threads) for cta in np.unique(self.cta[threads]).tolist()}
         for cta, view in joined.items():
-            self._seen[waiting[self.cta[waiting] == cta]] = view
+            self._seen[threads[self.cta[threads] == cta]] = view
         for fenced in self._fenced.values():
-            fenced[waiting] = 0
-        self.clock[every] += 1
+            fenced[threads] = 0
+        self.clock[threads] += 1
 
     def fence(self, threads: Numbers, kind: str) -> None:
         """Each of ``threads`` executes a proxy fence between the generic proxy and the one that ``kind`` names."""

@@ -23,13 +23,15 @@ _APART = "an aligned barrier that not all threads of a warp execute together (9.
 
 
 class Phase(Struct):
-    """The threads at a barrier of a CTA: those that wait, at which instruction, and those that only arrived; what the
-    barrier is asked for: the number of threads (None: all that have not ended) and the ``operation``."""
+    """The threads at a barrier of a CTA: those that wait, at which instruction, and those that only arrived, with what
+    precedes their arrivals (``released``): they go on, and what they do then does not. What the barrier is asked for:
+    the number of threads (None: all that have not ended) and the ``operation``."""
 
     count: int | None
     operation: str
     waiting: dict[int, int]
     arrived: set[int]
+    released: list[Release]
     aligned: bool = False
 
     def has(self, thread: int) -> bool:
@@ -88,7 +90,7 @@ class Meeting:
     ) -> None:
         """Threads of one warp come to a barrier."""
         operation = op.op if isinstance(op, ops.BarrierReduction) else ""
-        phase = self._barriers.setdefault(key, Phase(count, operation, {}, set()))
+        phase = self._barriers.setdefault(key, Phase(count, operation, {}, set(), []))
         if (phase.count is None) != (count is None):
             message = "barriers with and without a count in one phase are not followed yet"
             raise Stopped("unsupported", message, at, lanes[0])
@@ -106,6 +108,8 @@ class Meeting:
                 self.state.mode[lane] = WAITS
             else:
                 phase.arrived.add(lane)
+        if not waits:
+            phase.released.append(self.state.clocks.release_all(np.array(lanes)))
 
     def _counted(self, phase: Phase, warp: int) -> bool:
         """Whether all of a warp that have not ended are there, and some of it."""
@@ -146,11 +150,12 @@ class Meeting:
         phase = self._barriers.pop(key)
         if phase.count is not None:
             self._check_whole_warps(phase)
-        waiting, arrived = np.array(list(phase.waiting), np.int64), np.array(sorted(phase.arrived), np.int64)
+        waiting = np.array(list(phase.waiting), np.int64)
         if phase.aligned:
             self._check_aligned(phase)
         self._reduce(phase)
-        self.state.clocks.synchronize(waiting, arrived)
+        self.state.clocks.synchronize(waiting)
+        self.state.clocks.acquire(waiting, phase.released)
         self.state.mode[waiting] = RUNS
         self._passed[key] = {thread: int(self.state.clocks.clock[thread]) for thread in phase.waiting}
 
@@ -289,7 +294,7 @@ class Meeting:
                 del parked[thread]
             self.state.mode[together] = RUNS
             if isinstance(op, ops.WarpBarrier):
-                self.state.clocks.synchronize(together, np.zeros(0, np.int64))
+                self.state.clocks.synchronize(together)
             else:
                 assert isinstance(op, ops.WarpExchange)
                 self._exchange(op, together)
