@@ -249,7 +249,7 @@ def test_neighbours_are_enough(data: st.DataObject) -> None:
             now = int(clocks.clock[thread]), int(clocks.views(np.array([thread]))[0])
             rows.append((cell, cell, 1, thread, *now, kind, instruction, 0))
     columns = np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 9).T
-    found = Accesses(*columns)
+    found = Accesses(*np.vstack((columns, np.arange(len(rows)))))
     levels = np.array([WEAK, CTA, ALL])
     wrong = set(unordered(found, clocks, levels, np.arange(2), [GENERIC]))
 
@@ -348,7 +348,15 @@ def test_clocks_are_base_causality_order(data: st.DataObject) -> None:
     for number, b in enumerate(graph.rows):
         for a in graph.rows[:number]:
             columns = np.array([(0, 0, 1, *row[1:4], WRITE, 0, row[4]) for row in (a, b)], np.int64).T
-            found = list(unordered(Accesses(*columns), graph.clocks, np.array([0]), np.arange(3), [GENERIC, "surface"]))
+            found = list(
+                unordered(
+                    Accesses(*np.vstack((columns, np.arange(2)))),
+                    graph.clocks,
+                    np.array([0]),
+                    np.arange(3),
+                    [GENERIC, "surface"],
+                )
+            )
             assert (not found) == graph.ordered(a, b), (a, b)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxmm.render.style import Style
+from ptxmm.render.style import Style, clean
 from ptxmm.render.text import head, separated, tail
 from ptxmm.whole.result import WholeResult
 
@@ -25,11 +25,24 @@ def text(result: WholeResult, style: Style) -> list[str]:
     lines.append(style.paint(f"Answer {_WORDS[result.answer]}", colour))
     for race in result.races:
         several = "" if race.pairs == 1 else f" and {race.pairs - 1} other pairs"
-        lines += [f"Race of {race.place}{several}", f"  {race.first}", f"  {race.second}"]
+        lines += [
+            clean(f"Race of {race.place}{several}"),
+            f"  {clean(str(race.first))}",
+            f"  {clean(str(race.second))}",
+        ]
+        if race.steps:
+            lines += ["  almost ordered by", *(f"    {clean(str(step))}" for step in race.steps)]
+        lines += [f"  but {clean(text)}" if race.steps else f"  {clean(text)}" for text in race.fails]
     if result.reason is not None:
         lines.append(f"  {result.reason}")
     if result.spot is not None:
-        lines.append(f"  {result.spot}")
+        lines.append(f"  {clean(str(result.spot))}")
+    for item in result.waiting:
+        lines.append(
+            f"{item.threads} threads at {clean(str(item.spot))}" if item.threads > 1 else clean(str(item.spot))
+        )
+        lines.append(f"  wait{'' if item.threads > 1 else 's'} for {clean(item.lacks)}")
+        lines += [f"    not there: {clean(str(spot))}" for spot in item.missing]
     return lines + tail(result)
 
 

@@ -8,7 +8,8 @@ long as nothing races; and who meets at a barrier is the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
@@ -21,12 +22,14 @@ from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.formats.modules.module import named_test
 from ptxmm.ptx import ops
 from ptxmm.whole.conflicts import Accesses, accesses, unordered
+from ptxmm.whole.history import History
 from ptxmm.whole.machine import Machine
 from ptxmm.whole.memory import Numbers
 from ptxmm.whole.narrowing import Varied, narrowed
+from ptxmm.whole.nearly import Nearly, nearly
 from ptxmm.whole.polls import polls
-from ptxmm.whole.result import Answer, Spot, WholeRace, WholeResult
-from ptxmm.whole.state import Stopped
+from ptxmm.whole.result import Answer, Dimensions, Spot, Waiting, WholeRace, WholeResult
+from ptxmm.whole.state import ENDED, Stopped
 from ptxmm.whole.strong import WEAK, Arrival, Plan
 from ptxmm.whole.trace import READ
 
@@ -155,15 +158,28 @@ class _Whole:
 
     def _sure(self, found: Accesses, groups: Pairs) -> tuple[WholeRace, ...]:
         """Those of the pairs of one execution that race."""
-        races = []
+        sure: list[tuple[tuple[int, int], int]] = []
         for (one, other), pairs in sorted(groups.items()):
             if self.kernel.allowed:
                 self._refuse_unsure(one, other, found, pairs[0])
-            if sure := [pair for pair in pairs[:_MOST] if not self._observed(found, *pair)]:
-                races.append(self._race(found, sure, len(pairs)))
+            first = next((pair for pair in pairs[:_MOST] if not self._observed(found, *pair)), None)
+            if first is not None:
+                sure.append((first, len(pairs)))
         every = np.array([pair for pairs in groups.values() for pair in pairs], np.int64).reshape(-1, 2)
-        self.rests = bool(races) and self.machine.undecided is None and self._overwrites(found, *every.T)
-        return tuple(races)[:_MOST]
+        self.rests = bool(sure) and self.machine.undecided is None and self._overwrites(found, *every.T)
+        explain = self._explained(found) if sure else None
+        return tuple(self._race(found, pair, count, explain) for pair, count in sure[:_MOST])
+
+    def _explained(self, found: Accesses) -> Callable[[int, int], Nearly] | None:
+        """What tells of a race of this execution, which is done once more with its history, how it is almost ordered;
+        None if there is no time for that."""
+        machine = Machine(self.kernel, self.plan, self.waiting, self.machine)
+        machine.history = History(machine.clocks, machine.trace)
+        try:
+            machine.run(self.limits)
+        except Timeout:
+            return None
+        return partial(nearly, machine, found)
 
     def _overwrites(self, found: Accesses, before: Numbers, behind: Numbers) -> bool:
         """Whether reads by the generic proxy precede writes by the asynchronous one but for proxy fences (A56)."""
@@ -227,18 +243,37 @@ class _Whole:
             message = "a non-coherent load of what the launch writes"
             raise Stopped("undefined", message, int(found.instruction[number]), int(found.agent[number]))
 
-    def _race(self, found: Accesses, pairs: list[tuple[int, int]], count: int) -> WholeRace:
-        a, b = pairs[0]
-        place = int(found.cell[b])
-        instance = self.machine.memory.instances[int(self.machine.memory.instance_of(np.array([place]))[0])]
-        where = f"{instance.variable.name}, byte {place - instance.start}"
-        first, second = (self._spot(int(found.instruction[n]), int(found.agent[n])) for n in (a, b))
-        return WholeRace(first, second, where, count)
+    def _race(
+        self, found: Accesses, pair: tuple[int, int], count: int, explain: Callable[[int, int], Nearly] | None
+    ) -> WholeRace:
+        where = self.machine.memory.name(int(found.cell[pair[1]]))
+        first, second = (self._spot(int(found.instruction[n]), int(found.agent[n])) for n in pair)
+        if explain is None:
+            return WholeRace(first, second, where, count)
+        why = explain(*pair)
+        return WholeRace(first, second, where, count, tuple(self._spot(*step) for step in why.steps), why.fails)
 
     def _spot(self, at: int, agent: int) -> Spot:
-        thread = self.machine.copies.thread(agent)
-        source = self.kernel.code.body[at].source
-        return Spot(source.span.line, source.text, *divmod(thread, self.machine.size))
+        cta, thread = divmod(self.machine.copies.thread(agent), self.machine.size)
+        source, launch = self.kernel.code.body[at].source, self.kernel.launch
+        indices = _index(cta, launch.grid), _index(thread, launch.block)
+        return Spot(source.span.line, " ".join(source.text.split()), cta, thread, *indices)
+
+    def _waiting(self) -> tuple[Waiting, ...]:
+        """Who waits for what, where all that have not ended wait."""
+        machine = self.machine
+        groups: dict[tuple[int, int], list[int]] = {}
+        for thread in np.flatnonzero(machine.mode != ENDED).tolist():
+            groups.setdefault((thread // machine.size, int(machine.pc[thread]) - 1), []).append(thread)
+        found = []
+        for (_, at), threads in list(groups.items())[:_MOST]:
+            lacks, others = machine.lacks(threads[0])
+            places = {int(machine.pc[other]) - 1: other for other in reversed(others) if machine.mode[other] != ENDED}
+            ended = sum(machine.mode[other] == ENDED for other in others)
+            lacks += f"; {ended} that have not have ended" if ended else ""
+            missing = tuple(self._spot(place, other) for place, other in places.items())
+            found.append(Waiting(self._spot(at, threads[0]), len(threads), lacks, missing))
+        return tuple(found)
 
     def _notes(self) -> tuple[Note, ...]:
         notes = [Note("remark", text) for text in self.kernel.remarks]
@@ -254,5 +289,11 @@ class _Whole:
         return WholeResult(
             self.file, name, _MODEL, status, answer, _FOUND.get(answer), self.machine.count, launch.ctas,
             self.machine.trace.count, races, spot, None if stop is None else stop.message,
-            self._notes(), time.perf_counter() - self.start,
+            self._notes(), time.perf_counter() - self.start, self._waiting() if answer == "deadlock" else (),
         )  # fmt: skip
+
+
+def _index(number: int, sizes: Dimensions) -> Dimensions:
+    """The number of a CTA or of a thread by its three dimensions."""
+    x, y, _ = sizes
+    return number % x, number // x % y, number // (x * y)

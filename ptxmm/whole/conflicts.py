@@ -24,7 +24,7 @@ _PAIRS = 1 << 22
 
 class Accesses(Struct):
     """The accesses of cells that some thread writes, by cell and in the order of the execution; the columns of a
-    ``Trace``, with the ``cell``."""
+    ``Trace``, with the ``cell`` and the number of the ``row`` there."""
 
     cell: Numbers
     place: Numbers
@@ -35,6 +35,7 @@ class Accesses(Struct):
     kind: Numbers
     instruction: Numbers
     proxy: Numbers
+    row: Numbers
 
     def __len__(self) -> int:
         return len(self.cell)
@@ -62,7 +63,7 @@ def accesses(memory: Memory, trace: Trace) -> Accesses:
     changed[number[columns["kind"][rows] != READ]] = True
     asked = changed[number]
     rows = rows[asked]
-    return Accesses(cell[asked], **{name: column[rows] for name, column in columns.items()})
+    return Accesses(cell[asked], row=kept[rows], **{name: column[rows] for name, column in columns.items()})
 
 
 def _widths(count: int, instance: Numbers, columns: dict[str, Numbers]) -> Numbers:

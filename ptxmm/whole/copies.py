@@ -71,6 +71,7 @@ class Copies:
         to = machine.places(op.dst, "shared", op.size, at, threads)
         self._check_group(at, to, op.size, threads)
         agents = self._issued(threads, "cp.async", _DONE)
+        machine.tell("copy", ("group", "cp.async"), 0, at, threads)
         for size in np.unique(sizes).tolist():
             here = np.flatnonzero(sizes == size)
             if size:
@@ -114,7 +115,9 @@ class Copies:
         for thread in threads.tolist():
             if op.kind == "cp.async":
                 self._open.pop(thread, None)
-            self._groups.setdefault((op.kind, thread), []).append(self._latest(op.kind, thread))
+            groups = self._groups.setdefault((op.kind, thread), [])
+            self.machine.tell("commit", ("group", op.kind), len(groups), at, np.array([thread]))
+            groups.append(self._latest(op.kind, thread))
 
     def _latest(self, kind: str, thread: int) -> dict[str, int]:
         """The clocks of what a thread has issued of a kind, which end a group now."""
@@ -133,6 +136,7 @@ class Copies:
             if op.pending is None:
                 groups = [*groups, self._latest(op.kind, thread)]
             done = groups[: len(groups) - (op.pending or 0)]
+            self.machine.tell("pass", ("group", op.kind), len(done) - 1, at, np.array([thread]))
             if not done:
                 continue
             parts = {_READ: done[-1].get(_READ)} if op.read else done[-1]
@@ -162,6 +166,7 @@ class Copies:
             for frm, size in zip(*(part.tolist() for part in moved.reads), strict=True):
                 machine.trace.add(at, READ, np.array([frm]), size, reads, self._proxy(np.array([frm]), one))
                 self._note(at, np.array([frm]), reads)
+            machine.tell("copy", ("group", "bulk") if place is None else ("mbarrier", place), 0, at, one)
             targets = self._targets(op, at, one, moved, place)
             for target, _ in targets:
                 self._write(op, at, target, writes)
@@ -211,6 +216,7 @@ class Copies:
                 raise Stopped("undefined", message, at, thread)
             place = int(barrier[0])
             agents = self._issued(one, "mbarrier", place)
+            machine.tell("copy", ("mbarrier", place), 0, at, one)
             for number, operand in enumerate(op.values):
                 here, value = to + number * size, machine.operand(operand, op.type, one)
                 machine.trace.add(at, WRITE if op.reduction is None else ATOMIC, here, size, agents)
@@ -304,6 +310,7 @@ class Copies:
 
     def fence(self, op: ops.ProxyFence, at: int, threads: Numbers) -> None:
         """``fence.proxy.async``, for the objects in a state space or in all (9.7.14.4)."""
+        self.machine.tell("proxy", (op.kind, op.space), 0, at, threads)
         if op.kind == ASYNC:
             spaces = {"global": ("global",), "shared::cta": ("own",), "shared::cluster": ("own", "other")}
             for space in spaces.get(op.space or "", ("global", "own", "other")):

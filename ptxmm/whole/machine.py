@@ -93,6 +93,8 @@ class Machine(Accessing):
             if self._steps & 0xFF == 0:
                 limits.check()
             self._steps += 1
+            if self.history is not None:
+                self.history.step = self._steps
             self._last[threads] = self._steps
             if at == len(self.body):
                 self._end(threads)
@@ -129,8 +131,20 @@ class Machine(Accessing):
             raise Stopped("unsupported", f"`{name.rstrip(';')}` is not followed in a whole launch yet", at)
         execute(self, op, at, chosen)
 
+    def lacks(self, thread: int) -> tuple[str, list[int]]:
+        """What a thread waits for that has not ended, and the threads that have not come to it."""
+        if (found := self._meeting.lacks(thread)) is not None:
+            return found
+        if (what := self.mbarriers.lacks(thread)) is not None:
+            return what, []
+        for location, parked in self._parked.items():
+            if any(thread == waiter for waiter, _, _, _ in parked):
+                return f"another value of {self.memory.name(location[0])}", []
+        return "something that nobody does", []
+
     def _end(self, threads: Numbers) -> None:
         self.mode[threads] = ENDED
+        self.tell("end", None, 0, 0, threads)
         self.ends[threads] = self.clocks.views(threads)
 
     def places(
@@ -220,6 +234,7 @@ class Machine(Accessing):
             self._keep(operand, op.type, here, threads)
             for row in np.flatnonzero(self.watched[span].any(axis=1)).tolist():
                 word = int(value.words[row]) if known[row] else None
+                self.tell("write", ("flag", int(here[row])), size, at, threads[row : row + 1])
                 self._written((int(here[row]), size), int(threads[row]), word, level, op.sem == "release")
 
     def overwrite(self, places: Numbers, size: int, at: int) -> None:
@@ -278,6 +293,7 @@ class Machine(Accessing):
             thread, here, location = int(threads[number]), np.array([place]), (place, size)
             self._watch(location)
             old = self._held(location)
+            self.tell("read", ("flag", place), size, at, threads[number : number + 1])
             if op.returns:
                 key = self.strong.read("atomic", at, location, thread, level, op.sem in ("acquire", "acq_rel"))
                 if old is not None:
@@ -297,6 +313,7 @@ class Machine(Accessing):
             if old is not None and operand is not None and not swapped and op.type.kind not in ("f", "bf"):
                 new = arithmetic.compute(op.op, op.type, old, operand)
             change = op.op, op.type, operand
+            self.tell("write", ("flag", place), size, at, threads[number : number + 1])
             self._written(location, thread, new, level, op.sem in ("release", "acq_rel"), change)
         for register in op.dst:
             self.assign(register, threads, unknown(len(threads)))
@@ -332,6 +349,7 @@ class Machine(Accessing):
                 self._watch((place, size))
         chosen = np.flatnonzero(self.watched[places[:, None] + np.arange(size)].any(axis=1))
         for place, thread in zip(places[chosen].tolist(), threads[chosen].tolist(), strict=True):
+            self.tell("read", ("flag", place), size, at, np.array([thread]))
             for location in sorted(self.strong.overlapping(place, size)):
                 self.strong.read("load", at, location, thread, level, op.sem == "acquire")
 
@@ -388,6 +406,7 @@ class Machine(Accessing):
         one = np.array([thread])
         self.mode[thread], self.pc[thread] = RUNS, poll.end
         self.trace.add(at, READ, one * 0 + location[0], location[1], one)
+        self.tell("read", ("flag", location[0]), location[1], at, one)
         level, acquires = self.plan.weakest.get(poll.start) or self.ends_with(at)
         self.strong.read("poll", at, location, thread, level, acquires, (poll.start, inputs))
         for name in poll.outputs & found.registers.keys():
@@ -509,6 +528,7 @@ class Machine(Accessing):
         """``fence``, ``membar``."""
         if op.restrict is not None:
             raise Stopped("unsupported", "`.sync_restrict` is not followed in a whole launch yet", at)
+        self.tell("fence", None, 0, at, threads)
         self.strong.fence(op, threads.tolist())
 
     def matrix(self, op: Any, at: int, threads: Numbers) -> None:

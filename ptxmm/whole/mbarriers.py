@@ -138,7 +138,7 @@ class Mbarriers:
             return
         counts = state.sure(state.operand(op.count, ops.U32, threads), at, "the count of this mbarrier").tolist()
         for place, thread, count in zip(places.tolist(), threads.tolist(), counts, strict=True):
-            name = self._name(place)
+            name = self.name(place)
             if not 1 <= count <= _MOST:
                 raise Stopped("undefined", f"{name} is initialised with the count {count}", at, thread)
             old = self._found.get(place)
@@ -190,6 +190,7 @@ class Mbarriers:
                 enough = int(np.searchsorted(np.cumsum(counts[here]), max(it.pending, 1), "left")) + 1
                 now, here = here[:enough], here[enough:]
                 self._belongs(it, at, threads[now], arrived=True)
+                state.tell("arrive", ("mbarrier", place), it.phase, at, threads[now])
                 if op.no_complete:
                     it.needed.add(state, threads[now])
                 self._release(it, op.scope, op.sem, threads[now])
@@ -245,6 +246,7 @@ class Mbarriers:
         one = np.array([thread])
         it = self._at(place, at, one)
         self._belongs(it, at, one, late=True)
+        self.state.tell("arrive", ("mbarrier", place), it.phase, at, np.array([release.agent]))
         it.late.append(release)
         if self.state.kernel.launch.cluster is not None:
             it.late.append(self.state.clocks.issued(thread))
@@ -259,6 +261,7 @@ class Mbarriers:
             it.pending += 1
         self._belongs(it, at, one, arrived=not increments, late=True)
         if release is not None:
+            self.state.tell("arrive", ("mbarrier", place), it.phase, at, np.array([release.agent]))
             it.late.append(release)
         self._change(it, at, thread, _Counts(1, 0))
 
@@ -277,6 +280,8 @@ class Mbarriers:
             else:
                 targets = self._states(op, it, at, here)
             sure = np.zeros(len(here), np.bool_)
+            for target in np.unique(targets).tolist():
+                state.tell("wait", ("mbarrier", place), target, at, here[targets == target])
             past = targets < it.phase
             sure[past] = self._knows(it.phase - 1, it.before, here[past])
             if not sure.all():
@@ -330,6 +335,7 @@ class Mbarriers:
         assert isinstance(op, ops.MbarrierWait)
         if it.released:
             self._acquire(it, op, threads, at)
+        state.tell("pass", ("mbarrier", it.place), it.phase - 1, at, threads)
         it.before.waits.add(state, threads)
         it.waited = it.phase - 1
         it.last.update(zip(threads.tolist(), state.clocks.clock[threads].tolist(), strict=True))
@@ -393,6 +399,7 @@ class Mbarriers:
             before = it.released.get(level, NOTHING)
             it.released[level] = state.clocks.joined(int(state.clocks.cta[it.owner]), before, found)
         it.heads, it.late = [], []
+        state.tell("complete", ("mbarrier", it.place), it.phase, at, np.array([thread]))
         it.phase += 1
         it.pending = it.begun = it.expected
         it.tx = it.bytes = 0
@@ -401,7 +408,8 @@ class Mbarriers:
             state.mode[threads] = RUNS
             self._pass(it, wait, threads)
 
-    def _name(self, place: int) -> str:
+    def name(self, place: int) -> str:
+        """What the mbarrier at a place is called."""
         memory = self.state.memory
         instance = memory.instances[int(memory.instance_of(np.array([place]))[0])]
         offset = place - instance.start
@@ -411,7 +419,7 @@ class Mbarriers:
         """The mbarrier at a place, on which ``threads`` operate: its initialisation precedes that (9.7.14.15.9)."""
         it = self._found.get(place)
         if it is None or not it.live:
-            raise Stopped("undefined", f"{self._name(place)} is not initialised", at, int(threads[0]))
+            raise Stopped("undefined", f"{self.name(place)} is not initialised", at, int(threads[0]))
         state = self.state
         first = Moments([it.owner, it.made[0]], [it.clock, it.made[1]])
         if (wrong := np.flatnonzero(~first.known(state, threads).any(axis=1))).size:

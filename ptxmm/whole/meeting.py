@@ -55,6 +55,7 @@ class Meeting:
         self.state = state
         self._barriers: dict[tuple[int, int], Phase] = {}
         self._passed: dict[tuple[int, int], dict[int, int]] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
         self._parked: dict[int, dict[int, int]] = {}
         self._phases: dict[int, list[ClusterPhase]] = {}
         self._arrivals: dict[int, int] = {}
@@ -108,6 +109,9 @@ class Meeting:
                 self.state.mode[lane] = WAITS
             else:
                 phase.arrived.add(lane)
+        self.state.tell(
+            "wait" if waits else "arrive", ("barrier", *key), self._numbers.get(key, 0), at, np.array(lanes)
+        )
         if not waits:
             phase.released.append(self.state.clocks.release_all(np.array(lanes)))
 
@@ -157,6 +161,10 @@ class Meeting:
         self.state.clocks.synchronize(waiting)
         self.state.clocks.acquire(waiting, phase.released)
         self.state.mode[waiting] = RUNS
+        number = self._numbers[key] = self._numbers.get(key, 0) + 1
+        for at in sorted(set(phase.waiting.values())):
+            threads = np.array([thread for thread, place in phase.waiting.items() if place == at])
+            self.state.tell("pass", ("barrier", *key), number - 1, at, threads)
         self._passed[key] = {thread: int(self.state.clocks.clock[thread]) for thread in phase.waiting}
 
     def _check_aligned(self, phase: Phase) -> None:
@@ -231,10 +239,12 @@ class Meeting:
                     raise Stopped("undefined", "a wait of a thread that has not arrived (9.7.14.3)", at, thread)
                 state.mode[thread] = WAITS
                 self._waiting[thread] = self._arrivals.pop(thread)
+                state.tell("wait", ("cluster", cluster), self._waiting[thread], at, np.array([thread]))
             elif thread in self._arrivals:
                 raise Stopped("undefined", "two arrivals without a wait between (9.7.14.3)", at, thread)
             else:
                 self._arrivals[thread] = len(phases) - 1
+                state.tell("arrive", ("cluster", cluster), len(phases) - 1, at, np.array([thread]))
                 phases[-1].arrived[thread] = strong.released(thread, op.sem == "release")
                 self._complete_cluster(cluster)
         self._go_on(strong)
@@ -264,6 +274,8 @@ class Meeting:
             if phase.views[cta] != NOTHING:
                 state.clocks.acquire(np.array([thread]), [Release(phase.views[cta], thread, 0)])
             state.mode[thread] = RUNS
+            what = "cluster", int(state.clusters[cta])
+            state.tell("pass", what, number, int(state.pc[thread]) - 1, np.array([thread]))
             del self._waiting[thread]
 
     def _mask(self, at: int, thread: int) -> int:
@@ -295,6 +307,7 @@ class Meeting:
             self.state.mode[together] = RUNS
             if isinstance(op, ops.WarpBarrier):
                 self.state.clocks.synchronize(together)
+                self.state.tell("pass", ("warp", warp), 0, int(self.state.pc[together[0]]) - 1, together)
             else:
                 assert isinstance(op, ops.WarpExchange)
                 self._exchange(op, together)
@@ -332,3 +345,26 @@ class Meeting:
             if (what := lacks(thread)) is not None:
                 message += f": for {what}"
             raise Stopped("deadlock", message, int(self.state.pc[thread]) - 1, thread)
+
+    def lacks(self, thread: int) -> tuple[str, list[int]] | None:
+        """What a thread waits for, of barriers and lanes of its warp, and the threads that have not come to it."""
+        state = self.state
+        cta = thread // state.size
+        for (where, name), phase in self._barriers.items():
+            if where == cta and thread in phase.waiting:
+                every = range(cta * state.size, (cta + 1) * state.size)
+                wanted = "" if phase.count is None else f" of {phase.count}"
+                text = f"barrier {name}, to which {len(phase.waiting) + len(phase.arrived)}{wanted} threads have come"
+                return text, [other for other in every if not phase.has(other)]
+        if thread in self._waiting:
+            cluster = int(state.clusters[cta])
+            phase_ = self._phases[cluster][self._waiting[thread]]
+            every = range(state.count)
+            rest = [t for t in every if state.clusters[t // state.size] == cluster and t not in phase_.arrived]
+            return f"the barrier of the cluster, to which {len(phase_.arrived)} threads have come", rest
+        warp = state.warp(thread)
+        if thread in self._parked.get(warp, {}):
+            mask = self._mask(self._parked[warp][thread], thread)
+            wanted_ = [t for t in state.members(warp) if mask >> t % state.size % WARP_SIZE & 1]
+            return "other lanes of its mask", [t for t in wanted_ if t not in self._parked[warp]]
+        return None

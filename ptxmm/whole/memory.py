@@ -200,6 +200,11 @@ class Memory:
         at = self.instance_of(places)
         return np.where(self._shared[at] & (self._owners[at] != ctas), self._owners[at], -1)
 
+    def name(self, place: int) -> str:
+        """What a place in the arena is called: the variable, and the byte of it."""
+        instance = self.instances[int(self.instance_of(np.array([place]))[0])]
+        return f"{instance.variable.name}, byte {place - instance.start}"
+
     def instance_of(self, places: Numbers) -> Numbers:
         """The instances (by number) that places in the arena belong to."""
         return np.searchsorted(self.starts, places, "right").astype(np.int64) - 1

@@ -15,27 +15,54 @@ barrier or of an address): some execution has it; ``undecided``: the execution d
 one execution does not tell; ``unsupported``: an instruction is not followed."""
 
 
+Dimensions = tuple[int, int, int]
+
+
 class Spot(Struct, frozen=True):
     """An instruction that a thread executes: its ``line`` in the file, its text, and the thread by the numbers of its
-    CTA and of itself there."""
+    CTA and of itself there; these as ``%ctaid`` and ``%tid`` (``block_index``, ``thread_index``)."""
 
     line: int
     text: str
     cta: int
     thread: int
+    block_index: Dimensions
+    thread_index: Dimensions
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.text} (CTA {self.cta}, thread {self.thread})"
+        return f"line {self.line}: {self.text} ({self.where})"
+
+    @property
+    def where(self) -> str:
+        """The thread, in one number where its CTA has one dimension."""
+        cta, thread = (
+            str(number) if not any(index[1:]) else f"({', '.join(map(str, index))})"
+            for number, index in ((self.cta, self.block_index), (self.thread, self.thread_index))
+        )
+        return f"CTA {cta}, thread {thread}"
 
 
 class WholeRace(Struct, frozen=True):
     """Two accesses that conflict and that nothing orders; ``place``: the variable and the byte in it; ``pairs``: how
-    many pairs of threads race so at these two instructions."""
+    many pairs of threads race so at these two instructions. ``steps``: what of the one thread, and of the other, almost
+    orders them; ``fails``: what of it is too little, in words."""
 
     first: Spot
     second: Spot
     place: str
     pairs: int
+    steps: tuple[Spot, ...] = ()
+    fails: tuple[str, ...] = ()
+
+
+class Waiting(Struct, frozen=True):
+    """``threads`` threads of a CTA that wait for ever at one instruction, the first of them at ``spot``; ``lacks``: for
+    what, in words; ``missing``: where those are that have not come, if it is known who should."""
+
+    spot: Spot
+    threads: int
+    lacks: str
+    missing: tuple[Spot, ...]
 
 
 class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
@@ -43,6 +70,7 @@ class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
 
     ``holds``: whether the answer is ``race-free``; None where it is none. ``accesses``: how many the threads made.
     ``spot`` and ``reason``: where and why there is another answer than ``race`` and ``race-free``.
+    ``waiting``: who waits for what, where the answer is ``deadlock``.
     """
 
     file: str
@@ -59,6 +87,7 @@ class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
     reason: str | None
     notes: tuple[Note, ...]
     seconds: float
+    waiting: tuple[Waiting, ...] = ()
 
     @property
     def finding(self) -> bool | None:

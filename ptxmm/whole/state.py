@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from ptxmm.formats.modules.kernel import Kernel
@@ -11,6 +13,7 @@ from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import uses
 from ptxmm.whole.clocks import Clocks
+from ptxmm.whole.history import History, Kind
 from ptxmm.whole.memory import Flags, Memory, Numbers, Words
 from ptxmm.whole.origins import Decision, Origin
 from ptxmm.whole.result import Answer
@@ -33,7 +36,7 @@ class State:
     often a register or memory got another value; ``turn``: how often somebody operated on an mbarrier. ``undecided``:
     why other executions may be another matter, if that is known; ``exact``: whether what is not ordered here is not so
     in this execution. ``origins``: of registers whose value depends on what a read found, by thread; ``decisions``:
-    what was executed or not because of them."""
+    what was executed or not because of them. ``history``: what is done to synchronize, if that is asked for."""
 
     def __init__(self, kernel: Kernel, before: State | None = None) -> None:
         """``before``: another execution of the same launch."""
@@ -52,6 +55,7 @@ class State:
         self.changes = self.turn = 0
         self.undecided: Stopped | None = None
         self.exact = True
+        self.history: History | None = None
         self._registers: dict[str, Value] = {}
         self.origins: dict[str, dict[int, Origin]] = {}
         self.decisions: dict[tuple[Origin, int], Decision] = {}
@@ -59,6 +63,11 @@ class State:
         if before is None:
             self._start()
         self._registers |= self._special
+
+    def tell(self, kind: Kind, what: Hashable, number: int, at: int, agents: Numbers) -> None:
+        """``agents`` do something to synchronize."""
+        if self.history is not None:
+            self.history.add(kind, what, number, at, agents)
 
     def doubt(self, message: str, at: int | None, thread: int) -> None:
         """This execution goes on, but says nothing of others."""
