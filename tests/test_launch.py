@@ -82,7 +82,8 @@ SPECIFICATION = [
     ("grd = 2", "format", 1, 1, 4, "`grd` is not part of a launch specification", "did you mean `grid`?"),
     (
         "zzz = 2", "format", 1, 1, 4, "`zzz` is not part of a launch specification",
-        "known are args, assume, block, check, cluster, grid, host, kernel, launch, name, objects, shared, threads",
+        "known are args, assume, block, check, cluster, grid, grids, host, kernel, launch, name, "
+        "objects, shared, threads",
     ),
     ("block = [1024, 2]", "format", 1, 1, 6, "a CTA has at most 1024 threads, not 2048", None),
     ("grid = 65537", "format", 1, 1, 5, "at most 65536 CTAs are supported, not 65537", None),
@@ -524,7 +525,7 @@ def test_comments() -> None:
     assert not has_comments("x; // ptxmm: grid = 2")
     assert not has_comments("/* ptxmm: grid = 2 */")
     launch = one("int x; // no\n\t// ptxmm: grid = [2,\n//ptxmm:  3]\n// other\n// ptxmm:\n//ptxmm: block = 4", "k.cu")
-    assert (launch.grid, launch.block) == ((2, 3, 1), (4, 1, 1))
+    assert (launch.grids[0].grid, launch.grids[0].block) == ((2, 3, 1), (4, 1, 1))
 
 
 def test_places_in_comments() -> None:
@@ -544,7 +545,7 @@ def test_a_launch_of_very_many_threads() -> None:
     ):
         with pytest.raises(PtxmmError, match=message):
             one(text)
-    assert len(one(most + 'threads = "cta 7,65535 warp 31 lane 0-3"').threads or ()) == 8
+    assert len(one(most + 'threads = "cta 7,65535 warp 31 lane 0-3"').grids[0].threads) == 8
 
 
 # -- what it may say -----------------------------------------------------------------------------------------------
@@ -552,10 +553,12 @@ def test_a_launch_of_very_many_threads() -> None:
 
 def test_defaults() -> None:
     launch = one("grid = 1")
-    assert (launch.name, launch.kernel, launch.grid, launch.block, launch.cluster) == (
+    (grid,) = launch.grids
+    assert (launch.name, grid.kernel, grid.grid, grid.block, grid.cluster) == (
         None, None, (1, 1, 1), (1, 1, 1), None,
     )  # fmt: skip
-    assert (launch.shared, launch.threads, launch.args, launch.objects) == (0, ((0, 0),), (), ())
+    assert (grid.shared, grid.threads, grid.args, launch.objects) == (0, ((0, 0),), (), ())
+    assert (grid.number, grid.gpu, grid.after) == (0, 0, "stream")
     assert (launch.condition, launch.races, launch.robust, launch.unroll) == (None, False, False, None)
 
 
@@ -580,9 +583,10 @@ races = "none"
 robust = true
 unroll = 5
 """)
-    assert (launch.grid, launch.block, launch.cluster, launch.shared) == ((2, 2, 1), (16, 4, 1), (2, 1, 1), 64)
-    assert launch.threads == ((0, 32), (0, 33), (0, 35), (3, 5))
-    assert [[(p.offset, p.value) for p in argument.pieces] for argument in launch.args] == [
+    (grid,) = launch.grids
+    assert (grid.grid, grid.block, grid.cluster, grid.shared) == ((2, 2, 1), (16, 4, 1), (2, 1, 1), 64)
+    assert grid.threads == ((0, 32), (0, 33), (0, 35), (3, 5))
+    assert [[(p.offset, p.value) for p in argument.pieces] for argument in grid.args] == [
         [(0, "x")], [(0, "x+4")], [(0, 3)], [(0, -1)], [(0, 1.5)], [(0, 1)], [(0, 7)], [(0, 1), (1, 2)],
         [(0, 1), (8, "x")],
     ]  # fmt: skip
@@ -603,7 +607,7 @@ unroll = 5
     ],
 )
 def test_selections(selection: str, threads: list[tuple[int, int]]) -> None:
-    assert list(one(f'grid = 2\nblock = 40\nthreads = "{selection}"').threads or ()) == threads
+    assert list(one(f'grid = 2\nblock = 40\nthreads = "{selection}"').grids[0].threads) == threads
 
 
 def test_several_launches() -> None:
@@ -612,8 +616,8 @@ def test_several_launches() -> None:
         '[[launch]]\nname = "b"\ngrid = 3\n[launch.check]\nunroll = 2\n',
         "k.toml",
     )
-    assert (first.name, first.kernel, first.grid, first.unroll) == ("a", "k", (2, 1, 1), None)
-    assert (second.name, second.kernel, second.grid, second.unroll) == ("b", "k", (3, 1, 1), 2)
+    assert (first.name, first.grids[0].kernel, first.grids[0].grid, first.unroll) == ("a", "k", (2, 1, 1), None)
+    assert (second.name, second.grids[0].kernel, second.grids[0].grid, second.unroll) == ("b", "k", (3, 1, 1), 2)
 
 
 def test_a_launch_adds_to_the_tables_of_all() -> None:
@@ -1103,5 +1107,5 @@ def test_inconclusive_answers(folder: Path, name: str, text: str, capsys: pytest
 def test_the_specifications_of_the_page() -> None:
     """Each TOML block is one that is read; with the objects that the others leave to a module."""
     blocks = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
-    assert [len(parse_launches(block, "page.toml")) for block in blocks] == [1, 1, 1, 2]
+    assert len(blocks) == 5
+    assert [len(parse_launches(block, "page.toml")) for block in blocks] == [1, 1, 1, 1, 2]

@@ -65,7 +65,7 @@ def _results(file: Path, chosen: Settings) -> list[WholeResult]:
     try:
         found = kernels(file, chosen.isa, chosen.launch, Compiling(chosen.nvcc))
         deadline = time.monotonic() + chosen.timeout
-        return [whole(kernel, str(file), Limits(deadline=deadline)) for kernel in found]
+        return [whole(launched, str(file), Limits(deadline=deadline)) for launched in found]
     except PtxmmError as error:
         error.file = error.file or str(file)
         raise

@@ -42,6 +42,7 @@ class Head(Struct, frozen=True):
     alignment: int | None
     opaque: str | None
     linkage: str
+    everywhere: bool
 
 
 class Declared(Struct):
@@ -114,13 +115,14 @@ def _head(cursor: Cursor, linkage: str) -> Head:
     opaque: str | None = None
     lanes: int | None = None
     alignment: int | None = None
-    pointer = False
+    pointer = everywhere = False
     while (word := cursor.accept("QUALIFIER")) is not None:
         if word == ".align":
             bytes_ = _alignment(cursor)
             alignment = alignment if pointer else bytes_  # after .ptr: of what it points to (5.1.6.3)
         elif word == ".attribute":
             attribute(cursor)
+            everywhere = True
         elif word == ".ptr" and space == "param":
             pointer = True
         elif pointer and word in (".const", ".global", ".local", ".shared"):
@@ -137,7 +139,7 @@ def _head(cursor: Cursor, linkage: str) -> Head:
         raise cursor.expected("a type", f"after `.{space}`", "for example .b32")
     if typ.kind == "pred" and space != "reg":
         raise cursor.error("a predicate can only be a register", cursor.tokens[cursor.index - 1], "use .reg")
-    return Head(space, typ, lanes, alignment, opaque, linkage)
+    return Head(space, typ, lanes, alignment, opaque, linkage, everywhere)
 
 
 def _unexpected(cursor: Cursor, token: Token, typ: Type | None) -> PtxmmError:
@@ -160,8 +162,8 @@ def _alignment(cursor: Cursor) -> int:
 
 
 def attribute(cursor: Cursor) -> None:
-    """What follows ``.attribute``: ``(.managed, .unified(1, 2))`` (5.4.8). It says nothing about memory that is
-    modelled. Raises ``PtxmmError``.
+    """What follows ``.attribute``: ``(.managed, .unified(1, 2))`` (5.4.8): a variable of all GPUs. Raises
+    ``PtxmmError``.
 
     attribute: ATTRIBUTE "(" _attribute ("," _attribute)* ")"
     _attribute: MANAGED | UNIFIED ("(" expression "," expression ")")?
@@ -225,7 +227,7 @@ def _declarator(cursor: Cursor, names: Names, first: Head, found: Declared, *, p
     kind = Kind("variable", stride=max(1, first.type.bytes))
     for text in texts:
         name = text if parameter and text == "_" else _named(cursor, names, token, text, kind)
-        words = first.linkage, cursor.span(token), first.opaque
+        words = first.linkage, cursor.span(token), first.opaque, first.everywhere
         found.variables.append(Variable(name, first.space, first.type, count, first.alignment, initial, *words))
 
 

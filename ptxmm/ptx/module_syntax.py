@@ -36,7 +36,8 @@ class Variable(Struct, frozen=True):
     ``type`` is that of an element, ``count`` the number of elements of all dimensions and vector lanes together:
     None for a scalar, 0 for ``[]``. ``initial`` has the unsigned bits of every element, or addresses; None without an
     initializer. ``linkage`` is ``extern visible weak common`` or empty. ``opaque`` is ``texref samplerref surfref``
-    where that is the type; ``type`` is then ``.b64``, the handle (PTX ISA 5.3).
+    where that is the type; ``type`` is then ``.b64``, the handle (PTX ISA 5.3). ``everywhere``: all GPUs have the same
+    one (``.managed``, ``.unified``: 5.4.8), else each has its own.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Variable(Struct, frozen=True):
     linkage: str
     span: Span
     opaque: str | None = None
+    everywhere: bool = False
 
 
 class Call(Struct, frozen=True):

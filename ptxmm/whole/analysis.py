@@ -47,15 +47,16 @@ _FOUND: dict[str, bool | None] = {
 }  # fmt: skip
 
 
-def whole(kernel: Kernel, file: str, limits: Limits | None = None) -> WholeResult:
-    """Whether the launch of ``kernel`` is free of data races under ptx-8.5 (PTX ISA 8.7.1), and its threads come to
-    their ends. Raises ``PtxmmError`` where its memory is too large."""
-    return _Whole(kernel, file, limits or Limits()).result()
+def whole(kernels: tuple[Kernel, ...], file: str, limits: Limits | None = None) -> WholeResult:
+    """Whether the launch of ``kernels``, one for each grid, is free of data races under ptx-8.5 (PTX ISA 8.7.1),
+    and its threads come to their ends. Raises ``PtxmmError`` where its memory is too large."""
+    return _Whole(kernels, file, limits or Limits()).result()
 
 
 class _Whole:
-    def __init__(self, kernel: Kernel, file: str, limits: Limits) -> None:
-        self.kernel, self.file, self.limits = kernel, file, limits
+    def __init__(self, kernels: tuple[Kernel, ...], file: str, limits: Limits) -> None:
+        kernel = kernels[0]
+        self.kernels, self.kernel, self.file, self.limits = kernels, kernel, file, limits
         self.start = time.perf_counter()
         self.waiting = polls(kernel.code.body)
         self.plan = Plan(True, {}, set(), {}, set())
@@ -64,6 +65,8 @@ class _Whole:
         self.machine = Machine(kernel, self.plan, self.waiting)
 
     def result(self) -> WholeResult:
+        if len(self.kernels) > 1:
+            return self._made("unsupported", Stopped("unsupported", "several grids are not followed yet"))
         if self.kernel.launch.host:
             return self._made("unsupported", Stopped("unsupported", "threads of the host are not followed yet"))
         if self.kernel.launch.readings:
@@ -284,10 +287,9 @@ class _Whole:
         if stop is not None and stop.at is not None:
             spot = self._spot(stop.at, stop.thread or 0)
         status: Status = "complete" if answer in _FOUND else "timeout" if answer == "timeout" else "inconclusive"
-        launch = self.kernel.launch
-        name = named_test(self.kernel.name, launch.name, self.kernel.assumed)
+        name = named_test(self.kernels, self.kernel.launch)
         return WholeResult(
-            self.file, name, _MODEL, status, answer, _FOUND.get(answer), self.machine.count, launch.ctas,
+            self.file, name, _MODEL, status, answer, _FOUND.get(answer), self.machine.count, self.kernel.grid.ctas,
             self.machine.trace.count, races, spot, None if stop is None else stop.message,
             self._notes(), time.perf_counter() - self.start, self._waiting() if answer == "deadlock" else (),
         )  # fmt: skip

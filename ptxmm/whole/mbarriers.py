@@ -62,7 +62,7 @@ def _after(state: State, views: Numbers, threads: Numbers, others: Moments, time
     them, clocks = (np.tile(np.array(each, np.int64), shape[0]) for each in (others.threads, others.clocks))
     views = np.repeat(views, shape[1])
     found = state.clocks.after(views, np.repeat(threads, shape[1]), them, clocks)
-    rest = np.flatnonzero(~found) if timed and state.kernel.launch.cluster is not None else them[:0]
+    rest = np.flatnonzero(~found) if timed and state.kernel.grid.cluster is not None else them[:0]
     if rest.size:
         found[rest] = state.clocks.passed([ISSUED] * len(rest), views[rest], them[rest], clocks[rest])
     return found.reshape(shape)
@@ -248,7 +248,7 @@ class Mbarriers:
         self._belongs(it, at, one, late=True)
         self.state.tell("arrive", ("mbarrier", place), it.phase, at, np.array([release.agent]))
         it.late.append(release)
-        if self.state.kernel.launch.cluster is not None:
+        if self.state.kernel.grid.cluster is not None:
             it.late.append(self.state.clocks.issued(thread))
         self._change(it, at, thread, _Counts(0, -size))
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from ptxmm.formats.modules.kernel import Kernel
-from ptxmm.formats.modules.special import CLOCKS, WORKSPACE, cluster_of, special_values, workspace_halves
+from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
@@ -40,15 +40,12 @@ class State:
 
     def __init__(self, kernel: Kernel, before: State | None = None) -> None:
         """``before``: another execution of the same launch."""
-        launch = kernel.launch
+        grid = kernel.grid
         self.kernel, self.body = kernel, kernel.code.body
-        self.size, self.count = launch.size, launch.ctas * launch.size
-        used = {name for op in self.body for name, _ in uses(op)}
-        variables = dict(kernel.variables)
-        self._workspace = workspace_halves(variables, used)
-        located = [cluster_of(launch, cta) for cta in range(launch.ctas)]
+        self.size, self.count = grid.size, grid.ctas * grid.size
+        located = [cluster_of(grid, cta) for cta in range(grid.ctas)]
         self.clusters = np.array([cluster for cluster, _ in located], np.int64)
-        self.memory = Memory(variables, {n for op in self.body for n in symbols(op)}, located, self.size)
+        self.memory = Memory(kernel.variables, {n for op in self.body for n in symbols(op)}, located, self.size)
         self.clocks = Clocks(self.count, self.size)
         self.pc = np.zeros(self.count, np.int64)
         self.mode = np.full(self.count, RUNS, np.int8)
@@ -82,14 +79,15 @@ class State:
 
     def _start(self) -> None:
         """What the launch says of the special registers that the kernel reads; clocks may be anything."""
-        launch, used = self.kernel.launch, {name for op in self.body for name, _ in uses(op)}
-        found = [special_values(launch, cta, thread) for cta in range(launch.ctas) for thread in range(launch.size)]
+        grid, used = self.kernel.grid, {name for op in self.body for name, _ in uses(op)}
+        found = [special_values(grid, cta, thread) for cta in range(grid.ctas) for thread in range(grid.size)]
         clocks = {f"sreg {name}" for name in CLOCKS}
         for name in (found[0].keys() & used) - clocks:
             words = np.array([values[name] for values in found], np.uint64)
             self._special[name] = Value(words, np.ones(self.count, np.bool_))
-        for name, half in self._workspace.items():
-            self._special[name] = constant(self.memory.symbols[WORKSPACE] >> 32 * half.high, 32, self.count)
+        for name, half in self.kernel.workspace.items():
+            address = self.memory.symbols[half.place.name]
+            self._special[name] = constant(address >> 32 * half.high, 32, self.count)
 
     def warp(self, thread: int) -> int:
         """The number of the warp of a thread, in the launch."""

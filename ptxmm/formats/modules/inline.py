@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
+from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.library import ATOMICS, ENDS, HARMLESS, INTRINSICS
 from ptxmm.formats.modules.parameters import Parameter, arguments
@@ -55,12 +56,12 @@ class Flat(Struct):
     trapping: bool = False
 
 
-def inline(module: Module, kernel: Function, launch: Launch, trapping: bool = False) -> Flat:
-    """The flat list of ``kernel`` with the arguments of ``launch``; ``trapping``: see ``Flat``.
+def inline(module: Module, kernel: Function, launch: Launch, grid: Grid, trapping: bool = False) -> Flat:
+    """The flat list of ``kernel`` with the arguments of ``grid``; ``trapping``: see ``Flat``.
 
     Raises ``PtxmmError``: arguments that do not fit, recursion, more than ``MAX_INSTRUCTIONS`` instructions.
     """
-    parameters = arguments(kernel, launch, module.address_size == 32)
+    parameters = arguments(kernel, launch, grid, module.address_size == 32)
     whole = frozenset(p.whole for p in parameters.values() if p.whole is not None)
     flat = Flat(by_value=whole, trapping=trapping)
     _Frame(module, flat, kernel, parameters, {}, 0, (kernel.name,)).run()

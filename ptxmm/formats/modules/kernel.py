@@ -1,23 +1,22 @@
-"""A kernel of a PTX module, launched: its instructions with everything put in that is the same for all its threads.
-
-The way: text -> ``ptx.module`` -> ``inline`` (calls, parameters, special registers) -> ``lower`` (resolved
-instructions).
-"""
+"""A kernel of a PTX module, launched: its instructions with everything put in that is the same for all its threads."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.errors import Span
-from ptxmm.formats.modules.inline import inline
+from ptxmm.formats.modules.evaluate import Half
+from ptxmm.formats.modules.grids import Grid
+from ptxmm.formats.modules.inline import Flat
 from ptxmm.formats.modules.launch import NO_TIMEOUT, SAME_VALUE, Launch
 from ptxmm.formats.modules.lower import Code, Locate, lower
 from ptxmm.formats.modules.objects import Object
+from ptxmm.formats.modules.special import workspace_halves
 from ptxmm.formats.modules.timeouts import timeouts, without_timeouts
 from ptxmm.formats.modules.variables import variables_of
 from ptxmm.program.condition import comparisons
@@ -25,47 +24,65 @@ from ptxmm.program.naming import did_you_mean
 from ptxmm.program.source import AddressOf, NameTerm, RawCondition, RawTerm
 from ptxmm.program.symbols import rename
 from ptxmm.ptx import module_syntax as ptx
+from ptxmm.ptx.isa import uses
 
 _NOWHERE = Span(1, 1, 2)
 
 
+class Reading(Struct, frozen=True):
+    """How a module is read. ``locate`` gives the place that results name for one of ``.loc``, ``start`` that of
+    instructions without one, None for that in the module; ``isa``: the version of the PTX ISA, None for that of the
+    module."""
+
+    locate: Locate
+    isa: tuple[int, int] | None = None
+    start: Span | None = None
+
+
 class Kernel(Struct, frozen=True):
-    """The kernel ``name`` with its ``launch``: all that it may name, by name, its instructions, what the reader of a
-    verdict has to know of them, and the assumptions that the verdict rests on; ``allowed``: whether the launch or its
-    source allows races of writes of the same value."""
+    """The kernel ``name`` of a ``grid`` of its ``launch``: all that it may name, by name, its instructions, what the
+    reader of a verdict has to know of them, and the assumptions that the verdict rests on; ``allowed``: whether the
+    launch or its source allows races of writes of the same value.
+
+    Variables of one name are the same ones in all kernels of a launch: those in ``.global`` and ``.const`` memory are
+    one each, the others one for each CTA or thread. ``workspace``: what ``%envreg1`` and ``%envreg2`` hold."""
 
     name: str
     launch: Launch
+    grid: Grid
     variables: dict[str, Object]
     code: Code
     remarks: tuple[str, ...]
     assumed: tuple[str, ...]
     allowed: bool = False
+    workspace: Mapping[str, Half] = {}
 
 
-def prepared(
+def kernel_of(
     module: ptx.Module,
     launch: Launch,
-    locate: Locate,
-    isa: tuple[int, int] | None = None,
-    start: Span | None = None,
-    trapping: bool = False,
-    allowed: bool = False,
+    grid: Grid,
+    entry: ptx.Function,
+    flats: Sequence[Flat],
+    asked: Collection[str],
+    how: Reading,
+    allowed: bool,
 ) -> Kernel:
-    """The kernel of ``module`` that is launched; ``trapping``: see ``inline.Flat``; ``allowed``: see ``Kernel``; the
-    rest as in ``module.launched``. Raises ``PtxmmError``."""
-    kernel = _kernel(module, launch)
-    launch = _as_required(kernel, launch)
-    flat = inline(module, kernel, launch, trapping)
-    variables, keys = variables_of(module, flat, launch, set(named(launch.condition)))
-    others = dict.fromkeys(module.functions, "functions")
-    others |= {v.name: "textures, samplers and surfaces" for v in module.variables if v.opaque is not None}
-    code = lower(flat, keys, others, isa or module.version, locate, start)
+    """The kernel ``entry`` of ``module`` for ``grid``. ``flats``: those of all grids of the launch; ``asked``: the
+    variables that the condition names. Raises ``PtxmmError``."""
+    flat = flats[grid.number]
+    others = {name for one in flats for name in one.variables} if len(flats) > 1 else set()
+    variables, keys = variables_of(module, flat, launch, grid, asked, others)
+    nothing = dict.fromkeys(module.functions, "functions")
+    nothing |= {v.name: "textures, samplers and surfaces" for v in module.variables if v.opaque is not None}
+    code = lower(flat, keys, nothing, how.isa or module.version, how.locate, how.start)
     code = replace(code, body=tuple(rename(op, keys) for op in code.body))
     code, waits, assumed = _assumed(code, launch)
     every = SAME_VALUE in launch.assume
     assumed += (SAME_VALUE,) if every else ()
-    return Kernel(kernel.name, launch, variables, code, (*flat.remarks, *waits), assumed, every or allowed)
+    workspace = workspace_halves(variables, {name for op in code.body for name, _ in uses(op)})
+    remarks = (*flat.remarks, *waits)
+    return Kernel(entry.name, launch, grid, variables, code, remarks, assumed, every or allowed, workspace)
 
 
 def _assumed(code: Code, launch: Launch) -> tuple[Code, list[str], tuple[str, ...]]:
@@ -82,49 +99,50 @@ def _assumed(code: Code, launch: Launch) -> tuple[Code, list[str], tuple[str, ..
     return code, [f'{where}; assume = ["{NO_TIMEOUT}"] in the launch leaves out the executions in which it does'], ()
 
 
-def _as_required(kernel: ptx.Function, launch: Launch) -> Launch:
-    """``launch`` with the cluster that the kernel asks for. Raises ``PtxmmError`` where it asks for another launch
+def as_required(kernel: ptx.Function, launch: Launch, grid: Grid) -> Grid:
+    """``grid`` with the cluster that the kernel asks for. Raises ``PtxmmError`` where it asks for another launch
     (PTX ISA 11.4)."""
     wanted = {key: (*sizes, 1, 1)[:3] for key, sizes in kernel.directives.items() if sizes}
-    shown = " x ".join(map(str, launch.block))
+    shown = " x ".join(map(str, grid.block))
     block, most = wanted.get("reqntid"), wanted.get("maxntid")
-    if block is not None and block != launch.block:
-        raise launch.error(
-            "block", f"`{kernel.name}` is for CTAs of {' x '.join(map(str, block))} threads, not {shown}"
-        )
-    if most is not None and launch.size > prod(most):
-        raise launch.error("block", f"`{kernel.name}` is for CTAs of at most {prod(most)} threads, not {launch.size}")
+    if block is not None and block != grid.block:
+        message = f"`{kernel.name}` is for CTAs of {' x '.join(map(str, block))} threads, not {shown}"
+        raise launch.error(grid.spans["block"], message)
+    if most is not None and grid.size > prod(most):
+        message = f"`{kernel.name}` is for CTAs of at most {prod(most)} threads, not {grid.size}"
+        raise launch.error(grid.spans["block"], message)
     x, y, z = wanted.get("reqnctapercluster", (0, 0, 0))
     if not x:
-        return launch
-    if launch.cluster not in (None, (x, y, z)):
-        raise launch.error("cluster", f"`{kernel.name}` is for clusters of {x} x {y} x {z} CTAs")
-    if any(g % c for g, c in zip(launch.grid, (x, y, z), strict=True)):
-        raise launch.error("cluster", f"the grid is not made of whole clusters of {x} x {y} x {z} CTAs")
-    return replace(launch, cluster=(x, y, z))
+        return grid
+    cluster = grid.spans["cluster"]
+    if grid.cluster not in (None, (x, y, z)):
+        raise launch.error(cluster, f"`{kernel.name}` is for clusters of {x} x {y} x {z} CTAs")
+    if any(g % c for g, c in zip(grid.grid, (x, y, z), strict=True)):
+        raise launch.error(cluster, f"the grid is not made of whole clusters of {x} x {y} x {z} CTAs")
+    return replace(grid, cluster=(x, y, z))
 
 
-def _kernel(module: ptx.Module, launch: Launch) -> ptx.Function:
-    """The entry that is launched."""
+def entry_of(module: ptx.Module, launch: Launch, grid: Grid) -> ptx.Function:
+    """The entry that is launched as ``grid``. Raises ``PtxmmError``."""
     entries = {name: f for name, f in module.functions.items() if f.entry and f.body is not None}
-    if launch.kernel is None:
+    if grid.kernel is None:
         if len(entries) == 1:
             return next(iter(entries.values()))
         wrong = "no kernel" if not entries else f"{len(entries)} kernels"
         hint = None if not entries else "say which: kernel = " + " or ".join(f'"{name}"' for name in list(entries)[:3])
         raise launch.error(_NOWHERE, f"the module has {wrong}", hint=hint)
-    if launch.kernel in entries:
-        return entries[launch.kernel]
-    mangled = re.compile(rf"_Z(?:N?.*?[A-Za-z_])?{len(launch.kernel)}{re.escape(launch.kernel)}")
+    if grid.kernel in entries:
+        return entries[grid.kernel]
+    mangled = re.compile(rf"_Z(?:N?.*?[A-Za-z_])?{len(grid.kernel)}{re.escape(grid.kernel)}")
     found = [f for name, f in entries.items() if mangled.match(name)]
     if len(found) == 1:
         return found[0]
-    message = f"the module has no kernel `{launch.kernel}`"
-    hint = did_you_mean(launch.kernel, list(entries)) or ("its kernels: " + ", ".join(list(entries)[:5]))
+    message = f"the module has no kernel `{grid.kernel}`"
+    hint = did_you_mean(grid.kernel, list(entries)) or ("its kernels: " + ", ".join(list(entries)[:5]))
     if found:
-        message = f"{len(found)} kernels are called `{launch.kernel}`"
+        message = f"{len(found)} kernels are called `{grid.kernel}`"
         hint = "give the mangled name: " + " or ".join(f.name for f in found[:3])
-    raise launch.error("kernel", message, "name", hint)
+    raise launch.error(grid.spans["kernel"], message, "name", hint)
 
 
 def named(condition: RawCondition | None) -> Iterator[str]:

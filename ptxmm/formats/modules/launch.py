@@ -6,8 +6,9 @@ It is a TOML document: a file of its own, or the comments of a source that begin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,16 +16,15 @@ from msgspec.structs import replace
 from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.files import MAX_BYTES, NotToml, toml
 from ptxmm.formats.conditions import parse_final
-from ptxmm.formats.modules.arguments import Argument, ObjectSpec, arguments_of, object_of
+from ptxmm.formats.modules.arguments import ObjectSpec, object_of
+from ptxmm.formats.modules.grids import KEYS, PLACED, Grid, grid_of, teller
 from ptxmm.formats.modules.selection import NoSelection, selected
-from ptxmm.formats.modules.table import Table, integer
+from ptxmm.formats.modules.table import Table
 from ptxmm.formats.text import Text, at, open_text
+from ptxmm.formats.threads import MAX_THREADS
 from ptxmm.program.naming import did_you_mean
-from ptxmm.program.placement import CTA_SIZE
 from ptxmm.program.source import RawCondition
 from ptxmm.program.test import AssumedReading
-
-T = TypeVar("T")
 
 NO_TIMEOUT = "no-timeout"
 """The name of the assumption that no wait gives up (``timeouts``)."""
@@ -33,43 +33,20 @@ SAME_VALUE = "same-value-races"
 ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE}
 """The assumptions that are no readings."""
 
-Dimensions = tuple[int, int, int]
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?![ \t]*allow\b)(?:(?!\S)(.*)|(\S.*))$", re.MULTILINE)
-_MOST_CTAS = 1 << 16
-_KEYS = {
-    "name", "kernel", "grid", "block", "cluster", "shared", "threads", "args", "objects", "host", "check", "launch",
-    "assume",
-}  # fmt: skip
-_PLACES = (
-    "kernel",
-    "args",
-    "threads",
-    "shared",
-    "block",
-    "cluster",
-    "condition",
-    "races",
-    "robust",
-    "bounds",
-    "barriers",
-    "traps",
-)
-_CHECKS = {"condition", "races", "robust", "unroll", "bounds", "barriers", "traps"}
+_MOST_GRIDS = 64
+_WHOLE = ("name", "objects", "host", "check", "launch", "assume", "grids")
+"""What is said of a launch, and not of one grid."""
+_CHECKS = ("condition", "races", "robust", "unroll", "bounds", "barriers", "traps")
 
 
 class Launch(Struct, frozen=True):
-    """One launch. ``threads``: the (cta, thread) numbers that run, in order. ``unroll``: the bound of
-    loops, None for that of the command line. ``assume``: the names of assumptions; ``readings``: those that it assumes.
-    ``spans``: where each key stands."""
+    """One launch: its ``grids``, at least one, in the order in which they are launched, the threads of the host beside
+    them, and what must hold of all that together. ``unroll``: the bound of loops, None for that of the command line.
+    ``assume``: the names of assumptions; ``readings``: those that it assumes. ``spans``: where each key stands."""
 
     name: str | None
-    kernel: str | None
-    grid: Dimensions
-    block: Dimensions
-    cluster: Dimensions | None
-    shared: int
-    threads: tuple[tuple[int, int], ...]
-    args: tuple[Argument, ...]
+    grids: tuple[Grid, ...]
     objects: tuple[ObjectSpec, ...]
     host: Mapping[str, tuple[str, Span]]
     condition: RawCondition | None
@@ -86,17 +63,12 @@ class Launch(Struct, frozen=True):
     text: str = ""
 
     @property
-    def ctas(self) -> int:
-        """The number of CTAs."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
-
-    @property
-    def size(self) -> int:
-        """The number of threads of a CTA."""
-        return self.block[0] * self.block[1] * self.block[2]
+    def gpus(self) -> set[int]:
+        """Those on which its grids run."""
+        return {grid.gpu for grid in self.grids}
 
     def error(self, where: str | Span, message: str, kind: str = "format", hint: str | None = None) -> PtxmmError:
-        """An error at a key of the specification, or at a place in it."""
+        """An error at a key that is said of the whole, or at a place in the specification."""
         span = self.spans[where] if isinstance(where, str) else where
         return at(message, span, kind=kind, hint=hint).place(self.file, self.text)
 
@@ -157,31 +129,25 @@ def _decode_error(text: Text, message: str) -> PtxmmError:
 
 def _launch(table: Table, file: str, text: str, whole: bool) -> Launch:
     data = table.data
+    several = "grids" in data
+    known = (*_WHOLE, *KEYS)
     wrong = [
-        table.error(key, f"`{key}` is not part of a launch specification", _closest(key, _KEYS))
+        table.error(key, f"`{key}` is said of a grid", "write it below a [[grids]]")
+        if key in PLACED
+        else table.error(key, f"`{key}` is not part of a launch specification", _closest(key, known))
         for key in data
-        if key not in _KEYS
+        if key not in known
     ]
-
-    def told(read: Callable[[], T], otherwise: T) -> T:
-        """What ``read`` gives; where that is wrong the others are read all the same."""
-        try:
-            return read()
-        except PtxmmError as error:
-            wrong.append(error)
-            return otherwise
-
-    one, before = (1, 1, 1), len(wrong)
-    grid, block = told(lambda: _dimensions(table, "grid"), one), told(lambda: _dimensions(table, "block"), one)
-    ctas, size = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
-    if size > CTA_SIZE:
-        wrong.append(table.error("block", f"a CTA has at most {CTA_SIZE} threads, not {size}"))
-    if ctas > _MOST_CTAS:
-        wrong.append(table.error("grid", f"at most {_MOST_CTAS} CTAs are supported, not {ctas}"))
-    sized = len(wrong) == before
-    cluster = told(lambda: _dimensions(table, "cluster"), None) if "cluster" in data else None
-    if cluster is not None and any(g % c for g, c in zip(grid, cluster, strict=True)):
-        wrong.append(table.error("cluster", "the grid is not made of whole clusters"))
+    told = teller(wrong)
+    parts = told(lambda: _parts(table), [table])
+    for part in parts if several else ():
+        wrong += _misplaced(part)
+    grids = tuple(grid_of(part, number, whole, wrong) for number, part in enumerate(parts))
+    wrong += _out_of_order(grids, parts)
+    running = sum(len(grid.threads) for grid in grids)
+    if len(grids) > 1 and running > MAX_THREADS:
+        message = f"{running} threads run in {len(grids)} grids; at most {MAX_THREADS} are supported"
+        wrong.append(table.error("grids", message, 'choose some: threads = "lane 0"'))
     checks: dict[str, Any] = told(lambda: table.subtable("check"), {})
     wrong += [
         table.error(key, f"`{key}` is not something to check", _closest(key, _CHECKS))
@@ -189,17 +155,11 @@ def _launch(table: Table, file: str, text: str, whole: bool) -> Launch:
         if key not in _CHECKS
     ]
     objects: dict[str, Any] = told(lambda: table.subtable("objects"), {})
-    read = [told(lambda name=name, value=value: object_of(table, name, value), None) for name, value in objects.items()]  # type: ignore[misc]
+    read = [told(partial(object_of, table, name, value), None) for name, value in objects.items()]
     assumed = told(lambda: _assumptions(table, file), _Assumed())
     launch = Launch(
         name=told(lambda: table.string(data, "name"), None),
-        kernel=told(lambda: table.string(data, "kernel"), None),
-        grid=grid,
-        block=block,
-        cluster=cluster,
-        shared=told(lambda: table.number(data, "shared", 0, 1 << 20), None) or 0,
-        threads=told(lambda: _threads(table, ctas, size), ()) if sized and not whole else (),
-        args=told(lambda: arguments_of(table), ()),
+        grids=grids,
         objects=tuple(item for item in read if item is not None),
         host=told(lambda: _host(table), {}),
         condition=told(lambda: _condition(table, checks), None),
@@ -211,13 +171,48 @@ def _launch(table: Table, file: str, text: str, whole: bool) -> Launch:
         unroll=told(lambda: table.number(checks, "unroll", 0, 1000), None),
         assume=assumed.names,
         readings=assumed.readings,
-        spans={key: table.span(key) for key in _PLACES},
+        spans={key: table.span(key) for key in ("grids", *_CHECKS)},
         file=file,
         text=text,
     )
     if wrong:
         raise together(wrong)
     return launch
+
+
+def _parts(table: Table) -> list[Table]:
+    """The tables of the grids: the ``[[grids]]`` of ``table``, each with what ``table`` says of all, or ``table``."""
+    if "grids" not in table.data:
+        return [table]
+    common = {key: value for key, value in table.data.items() if key in KEYS}
+    found = table.several("grids", common)
+    if not 1 <= len(found) <= _MOST_GRIDS:
+        raise table.error("grids", f"a launch has 1 to {_MOST_GRIDS} grids, not {len(found)}")
+    return found
+
+
+def _misplaced(part: Table) -> list[PtxmmError]:
+    """What stands below a ``[[grids]]`` and is not said of one."""
+    known = (*KEYS, *PLACED)
+    return [
+        part.error(key, f"`{key}` is said of the whole launch, not of a grid", "write it before the first [[grids]]")
+        if key in _WHOLE
+        else part.error(key, f"`{key}` is not part of a grid", _closest(key, known))
+        for key in part.data
+        if key not in known
+    ]
+
+
+def _out_of_order(grids: tuple[Grid, ...], parts: list[Table]) -> list[PtxmmError]:
+    """Programmatic launches of which no grid comes before."""
+    found: list[PtxmmError] = []
+    seen: set[int] = set()
+    for grid, part in zip(grids, parts, strict=True):
+        if "after" in part.data and grid.after == "programmatic" and grid.gpu not in seen:
+            message = f"no grid of GPU {grid.gpu} comes before this one"
+            found.append(part.error("after", message, "the grids of a GPU stand in the order of their launch"))
+        seen.add(grid.gpu)
+    return found
 
 
 class _Assumed(Struct, frozen=True):
@@ -256,33 +251,15 @@ def _said(table: Table, data: Mapping[str, Any], key: str, word: str) -> bool:
     return found == word
 
 
-def _dimensions(table: Table, key: str) -> Dimensions:
-    given = table.data.get(key, 1)
-    numbers = [integer(item) for item in (given if isinstance(given, list) else [given])]
-    if not 1 <= len(numbers) <= 3 or not all(n is not None and 1 <= n < 1 << 31 for n in numbers):
-        raise table.error(key, f"`{key}` is one to three positive numbers", f"as in {key} = 2 or {key} = [2, 1, 1]")
-    x, y, z = (*(n or 1 for n in numbers), 1, 1)[:3]
-    return x, y, z
-
-
-def _threads(table: Table, ctas: int, size: int) -> tuple[tuple[int, int], ...]:
-    given = table.data.get("threads", "all")
-    selections = given if isinstance(given, list) else [given]
-    if not selections or not all(isinstance(item, str) for item in selections):
-        raise table.error("threads", "`threads` is a selection or a list of them", 'as in "cta 0 warp 0-1 lane 0"')
-    try:
-        return selected(selections, ctas, size)
-    except NoSelection as error:
-        raise table.error("threads", error.message, error.hint) from None
-
-
 def with_threads(launch: Launch, selections: str) -> Launch:
-    """``launch`` with other threads: selections as in ``threads``, separated by ``;``.
+    """``launch`` with other threads in each of its grids: selections as in ``threads``, separated by ``;``.
 
     Raises ``PtxmmError`` (kind ``usage``).
     """
     try:
-        return replace(launch, threads=selected(selections.split(";"), launch.ctas, launch.size))
+        chosen = [selected(selections.split(";"), grid.ctas, grid.size) for grid in launch.grids]
+        grids = [replace(grid, threads=threads) for grid, threads in zip(launch.grids, chosen, strict=True)]
+        return replace(launch, grids=tuple(grids))
     except NoSelection as error:
         raise PtxmmError(f"--threads: {error.message}", kind="usage", hint=error.hint) from None
 
@@ -312,5 +289,5 @@ def _condition(table: Table, checks: Mapping[str, Any]) -> RawCondition | None:
     return final.condition
 
 
-def _closest(name: str, known: set[str]) -> str:
+def _closest(name: str, known: Collection[str]) -> str:
     return did_you_mean(name, sorted(known)) or "known are " + ", ".join(sorted(known))

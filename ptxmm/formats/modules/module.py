@@ -6,18 +6,19 @@ instructions) -> ``specialize`` (one thread) -> ``program.build``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
-from ptxmm.formats.modules.kernel import named, prepared, terms
+from ptxmm.formats.modules.kernel import Kernel, Reading, named, terms
 from ptxmm.formats.modules.launch import SAME_VALUE, Launch
-from ptxmm.formats.modules.lower import Code, Locate
+from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, viewed
+from ptxmm.formats.modules.prepare import prepared
 from ptxmm.formats.modules.prune import pruned
-from ptxmm.formats.modules.threads import threads_of
+from ptxmm.formats.modules.threads import host_threads, threads_of
 from ptxmm.formats.modules.unwritten import written_first
 from ptxmm.program.build import build
 from ptxmm.program.source import (
@@ -40,28 +41,18 @@ _WRONG_ANYWHERE = frozenset(("isa", "syntax", "type"))
 
 
 def launched(
-    module: ptx.Module,
-    launch: Launch,
-    *,
-    file: str,
-    text: str,
-    locate: Locate,
-    isa: tuple[int, int] | None = None,
-    start: Span | None = None,
-    allowed: tuple[Allowance, ...] = (),
+    module: ptx.Module, launch: Launch, *, file: str, text: str, how: Reading, allowed: tuple[Allowance, ...] = ()
 ) -> Test:
-    """The test of one ``launch`` of a kernel of ``module``.
+    """The test of one ``launch`` of kernels of ``module``.
 
-    ``file`` and ``text``: what places in results are of; ``locate`` gives the place there for one of ``.loc``,
-    ``start`` that of instructions without one, None for that in the module.
-    ``isa``: the version of the PTX ISA, None for that of the module. ``allowed``: what ``text`` allows at its lines.
+    ``file`` and ``text``: what places in results are of; ``allowed``: what ``text`` allows at its lines.
 
     Raises ``PtxmmError`` with its place: what does not fit together, what can't be modelled.
     """
-    found = _launched(module, launch, file, text, locate, isa, start, allowed)
+    found = _launched(module, launch, file, text, how, allowed)
     if not launch.traps or found.claims is None:
         return found
-    trapping = _launched(module, launch, file, text, locate, isa, start, allowed, trapping=True)
+    trapping = _launched(module, launch, file, text, how, allowed, trapping=True)
     return replace(found, claims=replace(found.claims, trapping=trapping))
 
 
@@ -70,38 +61,43 @@ def _launched(
     launch: Launch,
     file: str,
     text: str,
-    locate: Locate,
-    isa: tuple[int, int] | None,
-    start: Span | None,
+    how: Reading,
     allowed: tuple[Allowance, ...],
     trapping: bool = False,
 ) -> Test:
-    found = prepared(module, launch, locate, isa, start, trapping)
-    launch, variables, code = found.launch, found.variables, found.code
-    observed = _observed(launch, code.registers)
-    code = pruned(code, frozenset().union(*observed))
-    try:
-        threads, notes, clocks = threads_of(code, launch, observed, variables)
-    except PtxmmError as error:
-        raise _with_refused(error, code, file, text) from None
+    kernels = prepared(module, launch, how, trapping)
+    variables = {name: item for kernel in kernels for name, item in kernel.variables.items()}
+    threads: list[ThreadSource] = []
+    remarks: dict[str, None] = {}
+    partial = False
+    for kernel in kernels:
+        observed = _observed(kernel, len(threads))
+        code = pruned(kernel.code, frozenset().union(*observed))
+        try:
+            own, notes, clocks = threads_of(kernel, code, observed, variables, len(threads))
+        except PtxmmError as error:
+            raise _with_refused(error, code, file, text) from None
+        remarks |= dict.fromkeys((*kernel.remarks, *notes))
+        threads += own
+        partial = partial or clocks
+    placed = len(threads)
+    threads += host_threads(launch)
     variables, threads = _in_memory(variables, threads, launch)
-    placed = [t for t in threads if not t.placement.host]
-    remarks = (*found.remarks, *notes, *_remarks(launch, placed))
     source = TestSource(
-        name=named_test(found.name, launch.name, found.assumed),
+        name=named_test(kernels, launch),
         threads=tuple(threads),
-        declarations=_declared(variables, threads, launch),
+        declarations=_declared(variables, threads, kernels),
         condition=launch.condition,
         file=file,
         text=text,
-        isa=isa or module.version,
+        isa=how.isa or module.version,
         same_value=_same_value(launch, allowed),
         claims=Claims(
             launch.races,
             launch.robust,
             launch.unroll,
-            remarks,
-            clocks,
+            (*remarks, *_remarks(kernels, placed)),
+            partial,
             launch.readings,
             allowed,
             launch.bounds,
@@ -115,10 +111,12 @@ def _launched(
         raise _placed(error, source, launch) from None
 
 
-def named_test(kernel: str, launch: str | None, assumed: Collection[str]) -> str:
-    """The name of a test: of its kernel, its launch, and what it assumes, so that no verdict hides that."""
-    words = [*filter(None, [launch]), *(f"assuming {name}" for name in assumed)]
-    return f"{kernel} ({', '.join(words)})" if words else kernel
+def named_test(kernels: Sequence[Kernel], launch: Launch) -> str:
+    """The name of a test: of its kernels, its launch, and what it assumes, so that no verdict hides that."""
+    names = ", ".join(dict.fromkeys(kernel.name for kernel in kernels))
+    assumed = dict.fromkeys(name for kernel in kernels for name in kernel.assumed)
+    words = [*filter(None, [launch.name]), *(f"assuming {name}" for name in assumed)]
+    return f"{names} ({', '.join(words)})" if words else names
 
 
 def _same_value(launch: Launch, allowed: tuple[Allowance, ...]) -> SameValue | None:
@@ -147,7 +145,7 @@ def _in_memory(
             variables[name] = replace(item, initial=())
     variables, bodies = separated(variables, bodies, launch)
     threads = [t if t.body is None else replace(t, body=body) for t, body in zip(threads, bodies, strict=True)]
-    return viewed(variables, bodies, launch), threads
+    return viewed(variables, bodies), threads
 
 
 def _placed(error: PtxmmError, source: TestSource, launch: Launch) -> PtxmmError:
@@ -161,8 +159,11 @@ def _placed(error: PtxmmError, source: TestSource, launch: Launch) -> PtxmmError
 # -- variables -----------------------------------------------------------------------------------------------------
 
 
-def _declared(variables: dict[str, Object], threads: list[ThreadSource], launch: Launch) -> tuple[Variable, ...]:
+def _declared(
+    variables: dict[str, Object], threads: list[ThreadSource], kernels: Sequence[Kernel]
+) -> tuple[Variable, ...]:
     """Declarations of what the threads, the condition or other declarations name, and of all objects of the launch."""
+    launch = kernels[0].launch
     wanted = {item.name for item in launch.objects} & variables.keys()
     for thread in threads:
         for op in thread.body or ():
@@ -175,10 +176,11 @@ def _declared(variables: dict[str, Object], threads: list[ThreadSource], launch:
             if name is not None and name in variables and name not in wanted:
                 wanted.add(name)
                 waiting.append(name)
-    for name in wanted:
-        if variables[name].count == 0:
+    for name in variables:
+        if name in wanted and variables[name].count == 0:
             message = f"`{name}` is dynamic shared memory, of which this launch has none"
-            raise launch.error("shared", message, hint="say how many bytes: shared = 1024")
+            grid = next(kernel.grid for kernel in kernels if name in kernel.variables)
+            raise launch.error(grid.spans["shared"], message, hint="say how many bytes: shared = 1024")
     return tuple(_declaration(v, v.space) for name, v in variables.items() if name in wanted)
 
 
@@ -189,22 +191,33 @@ def _declaration(item: Object, space: str) -> Variable:
     return Variable(item.name, item.span, space, item.type, item.count, initial, None, item.alignment)
 
 
-def _observed(launch: Launch, registers: Collection[str]) -> list[frozenset[str]]:
-    """For each thread those of ``registers`` that the condition names."""
-    found: list[set[str]] = [set() for _ in launch.threads]
-    for term in terms(launch.condition):
-        if isinstance(term, NameTerm) and term.thread is not None and term.name in registers:
+def _observed(kernel: Kernel, first: int) -> list[frozenset[str]]:
+    """For each thread of a grid, the first of which is P``first``, the registers that the condition names."""
+    found: list[set[str]] = [set() for _ in kernel.grid.threads]
+    for term in terms(kernel.launch.condition):
+        if isinstance(term, NameTerm) and term.thread is not None and term.name in kernel.code.registers:
             number = term.thread.removeprefix("P")
-            if number.isdigit() and int(number) < len(found):
-                found[int(number)].add(term.name)
+            if number.isdigit() and 0 <= int(number) - first < len(found):
+                found[int(number) - first].add(term.name)
     return list(map(frozenset, found))
 
 
-def _remarks(launch: Launch, threads: list[ThreadSource]) -> Iterator[str]:
-    """Which threads run, where that is not all."""
-    if len(threads) == launch.ctas * launch.size:
+def _remarks(kernels: Sequence[Kernel], running: int) -> Iterator[str]:
+    """Which threads run, where that is not all, or of several grids."""
+    every = sum(kernel.grid.ctas * kernel.grid.size for kernel in kernels)
+    if running == every and len(kernels) == 1:
         return
-    words = [f"P{n} is thread {thread} of CTA {cta}" for n, (cta, thread) in enumerate(launch.threads[:_LISTED])]
-    more = ", ..." if len(launch.threads) > _LISTED else ""
-    every = launch.ctas * launch.size
-    yield f"{len(launch.threads)} of {every} threads run: {', '.join(words)}{more}"
+    places = [(kernel, cta, thread) for kernel in kernels for cta, thread in kernel.grid.threads]
+    words = [_place(f"P{n}", *place, len(kernels) > 1) for n, place in enumerate(places[:_LISTED])]
+    more = ", ..." if running > _LISTED else ""
+    many = f"all {every}" if running == every else f"{running} of {every}"
+    yield f"{many} threads run: {', '.join(words)}{more}"
+
+
+def _place(name: str, kernel: Kernel, cta: int, thread: int, several: bool) -> str:
+    """What thread of the launch ``name`` is."""
+    found = f"{name} is thread {thread} of CTA {cta}"
+    if several:
+        gpu = f" on GPU {kernel.grid.gpu}" if len(kernel.launch.gpus) > 1 else ""
+        found += f" of grid {kernel.grid.number} ({kernel.name}{gpu})"
+    return found

@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.errors import Span
-from ptxmm.formats.modules.launch import Launch
 from ptxmm.program.shared.mbarriers import MBARRIER_BYTES, operands
 from ptxmm.program.source import Constant, Initial
 from ptxmm.ptx.ops import Address, Atomic, Load, Op, Store, Sym, Type
@@ -17,7 +16,8 @@ _BYTE = Type("b", 8)
 
 
 class Object(Struct, frozen=True):
-    """A variable of the module or an object of the launch: ``initial`` None where it has no initial value."""
+    """A variable of the module or an object of the launch: ``initial`` None where it has no initial value; ``typed``:
+    whether the launch says of what type it is."""
 
     name: str
     space: str
@@ -26,6 +26,7 @@ class Object(Struct, frozen=True):
     initial: tuple[Initial, ...] | None
     alignment: int | None
     span: Span
+    typed: bool = False
 
     @property
     def aligned(self) -> int:
@@ -38,13 +39,12 @@ class Object(Struct, frozen=True):
         return self.type.bytes * (1 if self.count is None else self.count)
 
 
-def viewed(variables: Mapping[str, Object], bodies: Sequence[Sequence[Op]], launch: Launch) -> dict[str, Object]:
+def viewed(variables: Mapping[str, Object], bodies: Sequence[Sequence[Op]]) -> dict[str, Object]:
     """``variables`` with elements as the threads access them, where the module only says how many bytes there are.
 
     ``nvcc`` declares every array and every structure as ``.b8``. Its elements are as wide as the narrowest access that
     names it, if that divides the offsets of all; mbarriers have 64 bits. What the launch gives a type keeps it.
     """
-    given = {item.name for item in launch.objects if item.type is not None}
     widths: dict[str, set[tuple[int, int]]] = {}
     for body in bodies:
         for op in body:
@@ -53,7 +53,7 @@ def viewed(variables: Mapping[str, Object], bodies: Sequence[Sequence[Op]], laun
     found = dict(variables)
     for name, places in widths.items():
         item = found.get(name)
-        if item is None or item.type != _BYTE or not item.count or name in given:
+        if item is None or item.type != _BYTE or not item.count or item.typed:
             continue
         width = min(size for _, size in places)
         if width > 1 and item.count % width == 0 and all(offset % width == 0 for offset, _ in places):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from ptxmm.formats.modules.arguments import Argument, place
+from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.ptx.module_syntax import Function, Variable
 from ptxmm.ptx.ops import Type
@@ -22,17 +23,18 @@ class Parameter(Struct, frozen=True):
     whole: str | None = None
 
 
-def arguments(kernel: Function, launch: Launch, narrow: bool = False) -> dict[str, Parameter]:
-    """The parameters of ``kernel`` with the arguments of ``launch``; ``narrow``: its module has addresses of 32 bits.
+def arguments(kernel: Function, launch: Launch, grid: Grid, narrow: bool = False) -> dict[str, Parameter]:
+    """The parameters of ``kernel`` with the arguments of ``grid``; ``narrow``: its module has addresses of 32 bits.
 
     Raises ``PtxmmError`` where they do not fit.
     """
-    wanted, given = len(kernel.parameters), len(launch.args)
+    wanted, given = len(kernel.parameters), len(grid.args)
     if wanted != given:
-        raise launch.error("args", f"`{kernel.name}` has {wanted} parameters, {given} arguments are given")
+        message = f"`{kernel.name}` has {wanted} parameters, {given} arguments are given"
+        raise launch.error(grid.spans["args"], message)
     return {
         variable.name: _parameter(variable, number, argument, launch, narrow)
-        for number, (variable, argument) in enumerate(zip(kernel.parameters, launch.args, strict=True), 1)
+        for number, (variable, argument) in enumerate(zip(kernel.parameters, grid.args, strict=True), 1)
     }
 
 

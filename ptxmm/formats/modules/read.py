@@ -10,10 +10,11 @@ from ptxmm.errors import PtxmmError, Span
 from ptxmm.files import read_bytes
 from ptxmm.formats.compiling import Compiling
 from ptxmm.formats.modules.allowances import allowances
-from ptxmm.formats.modules.kernel import Kernel, prepared
+from ptxmm.formats.modules.kernel import Kernel, Reading
 from ptxmm.formats.modules.launch import Launch, has_comments, parse_launches, with_threads
 from ptxmm.formats.modules.module import launched
 from ptxmm.formats.modules.nvcc import compiled
+from ptxmm.formats.modules.prepare import prepared
 from ptxmm.formats.text import decode
 from ptxmm.program.test import Test
 from ptxmm.ptx.module import parse_module
@@ -36,9 +37,8 @@ def parse_ptx(
     try:
         module = parse_module(text, file)
         allowed = allowances(text, file)
-        return [
-            launched(module, item, file=file, text=text, locate=_here, isa=isa, allowed=allowed) for item in launches
-        ]
+        how = Reading(_here, isa)
+        return [launched(module, item, file=file, text=text, how=how, allowed=allowed) for item in launches]
     except PtxmmError as error:
         raise error.place(file, text) from None
 
@@ -48,8 +48,9 @@ def kernels(
     isa: tuple[int, int] | None = None,
     launch: str | None = None,
     compiling: Compiling | None = None,
-) -> list[Kernel]:
-    """The kernels of a ``.ptx`` module or ``.cu`` source, one for each launch, of which no threads are chosen.
+) -> list[tuple[Kernel, ...]]:
+    """For each launch of a ``.ptx`` module or ``.cu`` source its kernels, one for each grid in the order of the
+    launch (``Kernel.grid``), of which no threads are chosen.
 
     The arguments are those of ``parse_ptx`` and ``parse_cuda``. Raises ``PtxmmError``.
     """
@@ -58,15 +59,14 @@ def kernels(
     if path.suffix == ".ptx":
         try:
             module = parse_module(text, file)
-            return [prepared(module, item, _here, isa, trapping=True, allowed=allowed) for item in launches]
+            how = Reading(_here, isa)
+            return [prepared(module, item, how, trapping=True, allowed=allowed) for item in launches]
         except PtxmmError as error:
             raise error.place(file, text) from None
     source = _Source(text, file, compiling)
+    how = Reading(source.locate, isa, source.start)
     return source.made(
-        lambda module: [
-            prepared(module, item, source.locate, isa, source.start, trapping=True, allowed=allowed)
-            for item in launches
-        ]
+        lambda module: [prepared(module, item, how, trapping=True, allowed=allowed) for item in launches]
     )
 
 
@@ -91,13 +91,9 @@ def parse_cuda(
     launches = _launches(text, file, launch, threads)
     allowed = allowances(text, file)
     source = _Source(text, file, compiling)
+    how = Reading(source.locate, isa, source.start)
     found = source.made(
-        lambda module: [
-            launched(
-                module, item, file=file, text=text, locate=source.locate, isa=isa, start=source.start, allowed=allowed
-            )
-            for item in launches
-        ]
+        lambda module: [launched(module, item, file=file, text=text, how=how, allowed=allowed) for item in launches]
     )
     return [_with_remarks(test, source.remarks) for test in found]
 

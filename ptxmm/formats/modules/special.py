@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from ptxmm.errors import Span
 from ptxmm.formats.modules.evaluate import Half
-from ptxmm.formats.modules.launch import Dimensions, Launch
+from ptxmm.formats.modules.grids import Dimensions, Grid
 from ptxmm.formats.modules.objects import Object
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import syntax
@@ -53,11 +53,11 @@ def _axes(number: int, size: Dimensions) -> Dimensions:
     return number % size[0], number // size[0] % size[1], number // (size[0] * size[1])
 
 
-def cluster_of(launch: Launch, cta: int) -> tuple[int, int]:
+def cluster_of(grid: Grid, cta: int) -> tuple[int, int]:
     """The number of the cluster that a CTA is in, and its rank there (PTX ISA 10.11 to 10.16)."""
-    shape = launch.cluster or (1, 1, 1)
-    place = _axes(cta, launch.grid)
-    counts = tuple(g // c for g, c in zip(launch.grid, shape, strict=True))
+    shape = grid.cluster or (1, 1, 1)
+    place = _axes(cta, grid.grid)
+    counts = tuple(g // c for g, c in zip(grid.grid, shape, strict=True))
     at = tuple(p // c for p, c in zip(place, shape, strict=True))
     inside = tuple(p % c for p, c in zip(place, shape, strict=True))
     cluster = at[0] + counts[0] * (at[1] + counts[1] * at[2])
@@ -77,23 +77,23 @@ def workspace_halves(variables: dict[str, Object], used: Container[str]) -> dict
     return {name: Half(Sym(WORKSPACE), high, False) for name, high in _WORKSPACE_HALVES.items()}
 
 
-def special_values(launch: Launch, cta: int, thread: int) -> dict[str, int]:
+def special_values(grid: Grid, cta: int, thread: int) -> dict[str, int]:
     """What the special registers hold, by their names in the flat list.
 
     Those that the launch does not decide are left out: ``%warpid`` may change while a thread runs (PTX ISA 10.4),
     ``%nwarpid`` is a limit of the machine (10.5), and ``%total_smem_size`` is rounded up to its units (10.30).
     """
-    shape = launch.cluster or (1, 1, 1)
-    place = _axes(cta, launch.grid)
+    shape = grid.cluster or (1, 1, 1)
+    place = _axes(cta, grid.grid)
     lane = thread % WARP_SIZE
-    rank = cluster_of(launch, cta)[1]
+    rank = cluster_of(grid, cta)[1]
     vectors = {
-        "tid": _axes(thread, launch.block),
-        "ntid": launch.block,
+        "tid": _axes(thread, grid.block),
+        "ntid": grid.block,
         "ctaid": place,
-        "nctaid": launch.grid,
+        "nctaid": grid.grid,
         "clusterid": tuple(p // c for p, c in zip(place, shape, strict=True)),
-        "nclusterid": tuple(g // c for g, c in zip(launch.grid, shape, strict=True)),
+        "nclusterid": tuple(g // c for g, c in zip(grid.grid, shape, strict=True)),
         "cluster_ctaid": tuple(p % c for p, c in zip(place, shape, strict=True)),
         "cluster_nctaid": shape,
     }
@@ -107,8 +107,8 @@ def special_values(launch: Launch, cta: int, thread: int) -> dict[str, int]:
         "lanemask_lt": (1 << lane) - 1,
         "lanemask_ge": (1 << WARP_SIZE) - (1 << lane),
         "lanemask_gt": (1 << WARP_SIZE) - (2 << lane),
-        "dynamic_smem_size": launch.shared,
-        "is_explicit_cluster": int(launch.cluster is not None),
+        "dynamic_smem_size": grid.shared,
+        "is_explicit_cluster": int(grid.cluster is not None),
         "WARP_SZ": WARP_SIZE,
         **dict.fromkeys(CLOCKS, 0),
     }

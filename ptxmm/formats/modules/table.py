@@ -25,30 +25,46 @@ def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
+_HEADER = re.compile(r"^[ \t]*\[\[?([\w.\s-]+)\]", re.MULTILINE)
+
+
 class Table:
-    """The keys of one launch with their places: ``document[start:end]``."""
+    """The keys of one launch, or of one of its grids, with their places: ``document[start:end]``."""
 
     def __init__(self, text: Text, document: str, data: Mapping[str, Any], start: int, end: int) -> None:
         self.text, self.document, self.data, self.start, self.end = text, document, data, start, end
 
     def launches(self) -> list[Table]:
         """The tables of the launches: this one, or its ``[[launch]]`` tables."""
-        several = self.data.get("launch")
-        if several is None:
+        if "launch" not in self.data:
             if not self.data:
                 raise at("there is no launch specification here", Span(1, 1, 2), kind="format")
             return [self]
-        if not isinstance(several, list) or not all(isinstance(item, dict) for item in several):
-            raise self.error("launch", "`launch` is an array of tables", "write [[launch]]")
-        starts = [match.start() for match in re.finditer(r"^[ \t]*\[\[\s*launch\s*\]\]", self.document, re.MULTILINE)]
-        common = {key: value for key, value in self.data.items() if key != "launch"}
-        if len(starts) != len(several):
-            starts = [0] * len(several)
-        ends = [*starts[1:], len(self.document)]
+        return self.several("launch", {key: value for key, value in self.data.items() if key != "launch"})
+
+    def several(self, key: str, common: Mapping[str, Any]) -> list[Table]:
+        """The tables of the array ``key``, each with what ``common`` says of all. Raises ``PtxmmError``."""
+        items = self.data[key]
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise self.error(key, f"`{key}` is an array of tables", f"write [[{key}]]")
+        within = ((self.start, self.end), (0, len(self.document)))
+        found = next((places for place in within if len(places := self._places(key, *place)) == len(items)), None)
         return [
             Table(self.text, self.document, _merged(common, item), start, end)
-            for item, start, end in zip(several, starts, ends, strict=True)
+            for item, (start, end) in zip(items, found or [(self.start, self.end)] * len(items), strict=True)
         ]
+
+    def _places(self, key: str, start: int, end: int) -> list[tuple[int, int]]:
+        """Where the tables of the array ``key`` are in ``document[start:end]``, with the tables below them."""
+        headers = [
+            (match.start(), re.sub(r"\s", "", match[1])) for match in _HEADER.finditer(self.document, start, end)
+        ]
+        found: list[tuple[int, int]] = []
+        for number, (place, name) in enumerate(headers):
+            if name.rpartition(".")[2] == key and name in (key, f"launch.{key}"):
+                after = (later for later, other in headers[number + 1 :] if not other.startswith(name + "."))
+                found.append((place, next(after, end)))
+        return found
 
     def span(self, key: str) -> Span:
         """Where ``key`` (dotted below a table) is given."""

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.modules.evaluate import Known
 from ptxmm.formats.modules.flow import Flow, analyse
+from ptxmm.formats.modules.grids import Grid
+from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.formats.modules.lanes import with_lanes
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.rows import Rows, rows
-from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values, workspace_halves
+from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
 from ptxmm.formats.modules.specialize import Residue, specialize
 from ptxmm.formats.modules.unwritten import Unwritten, shown, with_unwritten
 from ptxmm.program.placement import WARP_SIZE
@@ -26,47 +28,57 @@ _NOWHERE = Span(1, 1, 2)
 
 
 def threads_of(
-    code: Code, launch: Launch, observed: Sequence[frozenset[str]], variables: dict[str, Object]
+    kernel: Kernel, code: Code, observed: Sequence[frozenset[str]], variables: dict[str, Object], first: int
 ) -> tuple[list[ThreadSource], list[str], bool]:
-    """The threads, what the reader of a verdict has to know of them, and whether some depend on clocks. ``variables``
-    gets those that registers without a value are read from. Raises ``PtxmmError``."""
-    running = Counter(cta for cta, _ in launch.threads)
+    """The threads of the grid of ``kernel``, the first of which is P``first``, what the reader of a verdict has to know
+    of them, and whether some depend on clocks. ``code``: what counts of the instructions of the kernel; ``observed``:
+    for each thread the registers whose final values count; ``variables``: all that there are, with those that registers
+    without a value are read from afterwards. Raises ``PtxmmError``."""
+    grid = kernel.grid
+    running = Counter(cta for cta, _ in grid.threads)
     lanes: dict[tuple[int, int], list[int]] = {}
-    for cta, thread in launch.threads:
+    for cta, thread in grid.threads:
         lanes.setdefault((cta, thread // WARP_SIZE), []).append(thread % WARP_SIZE)
     found: list[ThreadSource] = []
-    kernel = _Kernel(code, launch, variables)
+    special = _Specializing(kernel, code, variables)
     unwritten: dict[str, None] = {}
     clocks = False
-    module_names = frozenset(variables)
-    for number, (cta, thread) in enumerate(launch.threads):
-        residue, timed = kernel.specialized(cta, thread, observed[number])
+    taken = frozenset(variables)
+    for number, (cta, thread) in enumerate(grid.threads):
+        residue, timed = special.specialized(cta, thread, observed[number])
         clocks = clocks or timed
-        size = min(WARP_SIZE, launch.size - thread // WARP_SIZE * WARP_SIZE)
-        body = with_lanes(residue.body, lanes[cta, thread // WARP_SIZE], size, running[cta] == launch.size)
-        made = with_unwritten(body, code.registers, observed[number], module_names)
+        size = min(WARP_SIZE, grid.size - thread // WARP_SIZE * WARP_SIZE)
+        body = with_lanes(residue.body, lanes[cta, thread // WARP_SIZE], size, running[cta] == grid.size)
+        made = with_unwritten(body, code.registers, observed[number], taken)
         unwritten |= dict.fromkeys(made.variables)
         variables.update((item.name, item) for item in made.variables.values())
-        found.append(_thread(code, launch, number, made))
+        found.append(_thread(code, grid, f"P{first + number}", cta, thread, made))
     early = sorted({shown(name) for name in unwritten})
     notes = [f"%{name} may be read before it is written: its value is unknown then" for name in early]
     if clocks:
         notes.append("a clock decides what is executed: only executions in which no time passes were looked at")
-    return [*found, *_of_host(launch)], notes, clocks
+    return found, notes, clocks
 
 
-def _thread(code: Code, launch: Launch, number: int, made: Unwritten) -> ThreadSource:
-    cta, thread = launch.threads[number]
+def _thread(code: Code, grid: Grid, name: str, cta: int, thread: int, made: Unwritten) -> ThreadSource:
     types = {**code.registers, **made.registers}
     names = dict.fromkeys(name for op in made.body for name, _ in (*definitions(op), *uses(op)))
-    registers = tuple(RegisterEntry(f"P{number}", name, _NOWHERE, types[name]) for name in names)
-    cluster, rank = cluster_of(launch, cta)
-    whole = launch.cluster is None
-    placement = Placement(cluster=None if whole else cluster, cta=cta if whole else rank, warp=thread // WARP_SIZE)
-    return ThreadSource(f"P{number}", launch.spans["threads"], placement, (), registers, made.body)
+    registers = tuple(RegisterEntry(name, register, _NOWHERE, types[register]) for register in names)
+    cluster, rank = cluster_of(grid, cta)
+    whole = grid.cluster is None
+    placement = Placement(
+        gpu=grid.gpu,
+        grid=grid.number,
+        cluster=None if whole else cluster,
+        cta=cta if whole else rank,
+        warp=thread // WARP_SIZE,
+        overlap=grid.after == "programmatic",
+    )
+    return ThreadSource(name, grid.spans["threads"], placement, (), registers, made.body)
 
 
-def _of_host(launch: Launch) -> Iterator[ThreadSource]:
+def host_threads(launch: Launch) -> Iterator[ThreadSource]:
+    """The threads of the host. Raises ``PtxmmError``."""
     for name, (text, span) in launch.host.items():
         try:
             statements = tuple(parse_statements(text, span.line, span.column))
@@ -75,13 +87,13 @@ def _of_host(launch: Launch) -> Iterator[ThreadSource]:
         yield ThreadSource(name, span, Placement(host=True), statements)
 
 
-class _Kernel:
-    """A kernel that is specialised to one thread after the other; ``variables``: all that it may name."""
+class _Specializing:
+    """A kernel that is specialised to one thread after the other: ``code`` of it; ``variables``: all that it may
+    name."""
 
-    def __init__(self, code: Code, launch: Launch, variables: dict[str, Object]) -> None:
-        self.code, self.launch, self.variables = code, launch, variables
+    def __init__(self, kernel: Kernel, code: Code, variables: dict[str, Object]) -> None:
+        self.code, self.grid, self.workspace, self.variables = code, kernel.grid, kernel.workspace, variables
         self.used = {name for op in code.body for name, _ in uses(op)}
-        self.workspace = workspace_halves(variables, self.used)
         self.clocks = {f"sreg {name}" for name in CLOCKS} & self.used
         self.flows: dict[frozenset[str], Flow] = {}
         self.named: dict[tuple[int, int, frozenset[str], bool], Rows] = {}
@@ -101,7 +113,7 @@ class _Kernel:
 
         def lanes(number: int) -> Rows | None:
             other = thread - lane + number
-            return self._rows(cta, other, names, timed) if other < self.launch.size else None
+            return self._rows(cta, other, names, timed) if other < self.grid.size else None
 
         known = self._known(cta, thread, timed)
         return specialize(self.code, self._flow(names), known, names, self.variables, lane, lanes)
@@ -114,7 +126,7 @@ class _Kernel:
     def _known(self, cta: int, thread: int, timed: bool) -> dict[str, Known]:
         """What the launch says of registers; of clocks only if they are ``timed``."""
         wanted = self.used if timed else self.used - self.clocks
-        values = special_values(self.launch, cta, thread)
+        values = special_values(self.grid, cta, thread)
         return {**{name: value for name, value in values.items() if name in wanted}, **self.workspace}
 
     def _rows(self, cta: int, thread: int, names: frozenset[str], timed: bool) -> Rows:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.formats.modules.arguments import ObjectSpec, Scalar, place
+from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.inline import Flat
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.objects import Object, regrouped
@@ -19,34 +20,35 @@ from ptxmm.ptx.ops import Type
 
 
 def variables_of(
-    module: ptx.Module, flat: Flat, launch: Launch, asked: Container[str]
+    module: ptx.Module, flat: Flat, launch: Launch, grid: Grid, asked: Container[str], others: Container[str]
 ) -> tuple[dict[str, Object], dict[str, str]]:
-    """The memory objects that the launched kernel may name, and for each name of a variable that of its object: all
+    """The memory objects that the kernel of ``grid`` may name, and for each name of a variable that of its object: all
     ``extern .shared`` arrays of a module are one (CUDA C++ Programming Guide 10.2.3).
 
-    ``asked``: the variables that the condition names. Raises ``PtxmmError`` where the launch does not fit.
+    ``asked``: the variables that the condition names; ``others``: those that functions of other grids declare. Raises
+    ``PtxmmError`` where the launch does not fit.
     """
     specs = {item.name: item for item in launch.objects}
     found: dict[str, Object] = {}
     declared = (*module.variables, *flat.variables.values())
     dynamic = [v for v in declared if v.linkage == "extern" and v.space == "shared"]
-    shared = [_dynamic(dynamic, specs, asked, launch)] if dynamic else []
+    shared = [_dynamic(dynamic, specs, asked, launch, grid)] if dynamic else []
     names = {v.name: shared[0].name for v in dynamic}
     for variable in (*(v for v in declared if v not in dynamic), *shared):
         if variable.opaque is None and variable.space in ("global", "const", "shared", "local"):
             found[variable.name] = _of_module(variable, specs.get(variable.name), launch)
-    found |= {name: _of_parameter(parameter, launch) for name, parameter in flat.addressed.items()}
+    found |= {name: _of_parameter(parameter, launch, grid) for name, parameter in flat.addressed.items()}
     for name, spec in specs.items():
-        if name not in found and name not in names:
+        if name not in found and name not in names and name not in others:
             found[name] = _of_launch(spec, "param" if name in flat.by_value else "global", found, launch)
     keys = {name: name for name in found} | names
-    _check_arguments(launch, keys)
+    _check_arguments(launch, grid, keys)
     return found, keys
 
 
-def _check_arguments(launch: Launch, known: Collection[str]) -> None:
+def _check_arguments(launch: Launch, grid: Grid, known: Collection[str]) -> None:
     """Refuse an argument that points to nothing."""
-    for argument in launch.args:
+    for argument in grid.args:
         for piece in argument.pieces:
             target = place(piece.value) if isinstance(piece.value, str) else None
             if target is not None and target[0] not in known:
@@ -61,11 +63,11 @@ def _of_launch(spec: ObjectSpec, space: str, known: Collection[str], launch: Lau
         raise launch.error(spec.span, f"`{spec.name}` is no variable of the module", "name", hint)
     initial = _initial(spec, spec.type, spec.count)
     _with_value(spec, space, launch)
-    return Object(spec.name, space, spec.type, spec.count, initial, spec.alignment, spec.span)
+    return Object(spec.name, space, spec.type, spec.count, initial, spec.alignment, spec.span, True)
 
 
 def _dynamic(
-    arrays: Sequence[ptx.Variable], specs: Container[str], asked: Container[str], launch: Launch
+    arrays: Sequence[ptx.Variable], specs: Container[str], asked: Container[str], launch: Launch, grid: Grid
 ) -> ptx.Variable:
     """The dynamic shared memory of a CTA as one variable, by the one of its names, ``arrays``, that the launch uses."""
     named = [v for v in arrays if v.name in specs or v.name in asked] or [arrays[0]]
@@ -76,7 +78,7 @@ def _dynamic(
         raise launch.error(span, message, "name", f"name only `{first}`")
     types = {v.type for v in arrays}
     type_ = named[0].type if len(types) == 1 else Type("b", 8)
-    size = launch.shared or max(v.type.bytes * (1 if v.count is None else v.count) for v in arrays)
+    size = grid.shared or max(v.type.bytes * (1 if v.count is None else v.count) for v in arrays)
     alignment = max(v.alignment or v.type.bytes for v in arrays)
     return replace(named[0], type=type_, count=size // type_.bytes, alignment=alignment)
 
@@ -92,13 +94,13 @@ def _with_value(spec: ObjectSpec, space: str, launch: Launch) -> None:
         raise launch.error(spec.span, message, "unsupported")
 
 
-def _of_parameter(parameter: Parameter, launch: Launch) -> Object:
+def _of_parameter(parameter: Parameter, launch: Launch, grid: Grid) -> Object:
     """A parameter of the kernel as an object in ``.param``: in words of 64 bits where it holds addresses."""
     variable, size = parameter.variable, len(parameter.bytes)
     step = 8 if size % 8 == 0 else 4 if size % 4 == 0 else 1
     if parameter.addresses and (step < 8 or any(offset % 8 for offset in parameter.addresses)):
         message = f"a structure of {size} bytes with addresses, the address of which is taken, is not supported"
-        raise launch.error("args", message, "unsupported")
+        raise launch.error(grid.spans["args"], message, "unsupported")
     values: list[Initial] = []
     for offset in range(0, size, step):
         target = parameter.addresses.get(offset)
@@ -130,7 +132,8 @@ def _of_module(variable: ptx.Variable, spec: ObjectSpec | None, launch: Launch) 
         alignment = variable.type.bytes
     if spec is not None and spec.alignment is not None:
         alignment = max(alignment or 1, spec.alignment)
-    return Object(variable.name, variable.space, type_, count, initial, alignment, variable.span)
+    typed = spec is not None and spec.type is not None
+    return Object(variable.name, variable.space, type_, count, initial, alignment, variable.span, typed)
 
 
 def _value(item: int | ptx.SymbolAddress, span: Span) -> Initial:
