@@ -20,14 +20,22 @@ PACKAGE = Path(__file__).parent.parent / "ptxmm"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--update-golden`` writes the golden files instead of comparing with them."""
+    """``--update-golden`` writes the golden files instead of comparing with them; ``--shift`` takes other random
+    programs than the last slow run did."""
     parser.addoption("--update-golden", action="store_true", default=False, help="write the golden files anew")
+    parser.addoption("--shift", type=int, default=0, help="the slow shares of random programs begin this much later")
 
 
 @pytest.fixture
 def update(request: pytest.FixtureRequest) -> bool:
     """Whether what is compared is to be written anew."""
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture
+def shift(request: pytest.FixtureRequest) -> int:
+    """How much later the slow shares of random programs begin; the summary says it."""
+    return int(request.config.getoption("--shift"))
 
 
 @pytest.fixture
@@ -105,23 +113,26 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         counts = session.config.stash[TALLY]
-        output["tally"] = (counts.rows_run, counts.rows_skipped, counts.notes)
+        output["tally"] = (counts.rows_run, counts.rows_skipped, counts.notes, dict(counts.counts))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """Add the counts of a worker, if it lived to send them."""
     counts = node.config.stash[TALLY]
-    rows_run, rows_skipped, notes = getattr(node, "workeroutput", {}).get("tally", (0, 0, []))
+    rows_run, rows_skipped, notes, added = getattr(node, "workeroutput", {}).get("tally", (0, 0, [], {}))
     counts.rows_run += rows_run
     counts.rows_skipped += rows_skipped
     counts.notes += notes
+    counts.counts.update(added)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print what was counted: random programs, and last the corpus rows."""
     counts = config.stash[TALLY]
-    for note in counts.notes:
+    if config.getoption("--shift"):
+        terminalreporter.write_line(f"slow shares begin later: --shift {config.getoption('--shift')}")
+    for note in (*counts.notes, *(f"{what}: {number}" for what, number in counts.counts.items())):
         terminalreporter.write_line(note)
     terminalreporter.write_line(f"corpus rows: {counts.rows_run} ran, {counts.rows_skipped} skipped")

@@ -329,20 +329,20 @@ def test_metamorphic_families(check: str, engine: str, name: str, tally: Tally) 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["solve", "enumerate", "reference"])
 @pytest.mark.parametrize("check", ["strengthening", "same", "sc"])
-def test_metamorphic_many(check: str, engine: str, tally: Tally) -> None:
-    Share(None, range(30_000, 31_000), (engine,), 300).check(check, tally)
+def test_metamorphic_many(check: str, engine: str, tally: Tally, shift: int) -> None:
+    assert Share(None, range(30_000 + shift, 30_200 + shift), (engine,)).check(check, tally) >= 100
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", random_families.NAMES)
-def test_metamorphic_families_many(name: str, tally: Tally) -> None:
-    """All properties of more than 10,000 programs of the newer instructions, each family in two minutes or so."""
-    share = Share(name, range(30_000, 31_000), ("enumerate", "enumerate", "solve"), 600)
-    assert share.check("all", tally) >= (700 if name == "tensormaps" else 900)
+def test_metamorphic_families_many(name: str, tally: Tally, shift: int) -> None:
+    """All properties of 150 programs of each family, or of those that are different among as many."""
+    share = Share(name, range(30_000 + shift, 30_150 + shift), ("enumerate", "enumerate", "solve"))
+    assert share.check("all", tally) >= 100
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", random_families.NAMES)
 @pytest.mark.parametrize("check", ["strengthening", "same", "sc"])
-def test_metamorphic_families_of_the_reference(check: str, name: str, tally: Tally) -> None:
-    Share(name, range(30_000, 30_100), ("reference",), 60).check(check, tally)
+def test_metamorphic_families_of_the_reference(check: str, name: str, tally: Tally, shift: int) -> None:
+    assert Share(name, range(30_000 + shift, 30_020 + shift), ("reference",)).check(check, tally) >= 5

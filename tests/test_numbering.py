@@ -120,10 +120,10 @@ def test_random_programs(tally: Tally) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("lazy")
-def test_many_random_programs() -> None:
-    compared, numbered = compare(range(10_000, 14_000), 3)
-    assert compared > 3_000
-    assert numbered > 1_000
+def test_many_random_programs(shift: int) -> None:
+    compared, numbered = compare(range(10_000 + shift, 10_800 + shift), 3)
+    assert compared > 600
+    assert numbered > 200
 
 
 def test_a_chain_of_atomic_operations_has_one_order() -> None:

@@ -93,15 +93,17 @@ def test_families_end_alike(name: str, forced: None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", range(10))
-def test_many_random_programs_end_alike(share: int, forced: None) -> None:
-    assert _scalar(range(1_000 + 200 * share, 1_200 + 200 * share)) > 100
+@pytest.mark.parametrize("share", range(4))
+def test_many_random_programs_end_alike(share: int, forced: None, shift: int) -> None:
+    first = 1_000 + 200 * share + shift
+    assert _scalar(range(first, first + 200)) > 100
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", random_families.NAMES)
-def test_many_of_the_families_end_alike(name: str, forced: None) -> None:
-    assert sum(_same(random_families.seeded(name, seed).text(), "ptx-8.5", seed) for seed in range(100, 300)) > 50
+def test_many_of_the_families_end_alike(name: str, forced: None, shift: int) -> None:
+    seeds = range(100 + shift, 160 + shift)
+    assert sum(_same(random_families.seeded(name, seed).text(), "ptx-8.5", seed) for seed in seeds) > 15
 
 
 @pytest.mark.parametrize("path", LITMUS[::12], ids=lambda path: path.stem)
