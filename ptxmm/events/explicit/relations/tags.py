@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from ptxmm.events.explicit.trace import Event
 from ptxmm.program.identity import TENSORMAP
 from ptxmm.ptx.ops import (
     Address,
+    Addressless,
     AsyncStore,
     Atomic,
     BulkCopy,
     ClusterBarrier,
+    CopyAsync,
     CopyAsyncArrive,
+    Discard,
     Fence,
     GenericToAsyncFence,
     Load,
+    MatrixAccess,
     MbarrierArrive,
     MbarrierInitFence,
+    MbarrierOp,
     MbarrierTx,
     MbarrierWait,
     Multimem,
     ProxyFence,
     Store,
+    StoreBulk,
     TensorCommit,
     TensorCopy,
     TensorFence,
     TensorLoad,
     TensormapCopyFence,
     TensormapFence,
+    TensormapReplace,
     TensorProduct,
     TensorStore,
     Wgmma,
+    WmmaAccess,
 )
 
 SETS = (
@@ -146,7 +156,13 @@ def _access(event: Event) -> tuple[str, ...]:
         return (kind, "M", "ASY", "WEAK")
     if isinstance(op, AsyncStore):
         return (kind, "M", "GEN", "STA", *(_reduction(kind) if op.reduction is not None else ("WEAK",)))
-    return (kind, "M", "GEN", "WEAK")
+    if isinstance(
+        op, StoreBulk | Discard | CopyAsync | TensormapReplace | TensormapCopyFence | MatrixAccess | WmmaAccess
+    ):
+        return (kind, "M", "GEN", "WEAK")
+    if isinstance(op, Addressless | MbarrierOp | CopyAsyncArrive | TensormapFence | TensorCommit | None):
+        raise AssertionError(f"{op} has no access")
+    assert_never(op)
 
 
 def _tensor(event: Event) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import assert_never
 
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.relations.scopes import scope_of
@@ -10,28 +11,38 @@ from ptxmm.program.identity import TENSORMAP
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import (
     Address,
+    Addressless,
     AsyncStore,
     Atomic,
     BulkCopy,
     ClusterBarrier,
+    CopyAsync,
+    CopyAsyncArrive,
+    Discard,
     Fence,
     GenericToAsyncFence,
     Load,
+    MatrixAccess,
     MbarrierArrive,
     MbarrierInitFence,
+    MbarrierOp,
     MbarrierTx,
     MbarrierWait,
     Multimem,
     ProxyFence,
     Store,
+    StoreBulk,
     TensorCommit,
     TensorCopy,
     TensorFence,
     TensorLoad,
+    TensormapCopyFence,
     TensormapFence,
+    TensormapReplace,
     TensorProduct,
     TensorStore,
     Wgmma,
+    WmmaAccess,
 )
 
 PROXIES = {"generic": "GEN", "surface": "SUR", "texture": "TEX", "constant": "CON"}
@@ -72,8 +83,10 @@ def tags_of(test: Test, event: Event) -> Iterable[str]:
             return  # operations on an mbarrier that order nothing: in ``MBX`` only
         case "GD":
             return  # griddepcontrol.launch_dependents, which ``trigger`` relates
-        case _:
+        case "ISS" | "AW" | "API" | "EX":
             yield event.kind
+        case _:
+            raise AssertionError(event.kind)
 
 
 def _fence(event: Event) -> Iterable[str]:
@@ -84,7 +97,10 @@ def _fence(event: Event) -> Iterable[str]:
         return ({"release": "ASREL", "acquire": "ASACQ"}[op.sem],)
     if isinstance(op, MbarrierInitFence):
         return ("FMBI",)
-    return ("TMACQ",) if isinstance(op, TensormapFence) and op.sem == "acquire" else ("TMREL",)
+    if isinstance(op, TensormapFence):
+        return ("TMACQ",) if op.sem == "acquire" else ("TMREL",)
+    assert isinstance(op, TensormapCopyFence)
+    return ("TMREL",)
 
 
 def _proxy_fence(event: Event) -> Iterable[str]:
@@ -120,10 +136,16 @@ def _access(event: Event, scope: str | None) -> Iterable[str]:
             yield "TCC" if isinstance(op, TensorCopy) else "TCM"
     elif isinstance(op, BulkCopy | Wgmma):
         yield "TMP" if event.id.operand == TENSORMAP else "ASY"
-    else:
+    elif isinstance(op, AsyncStore):
+        yield from ("GEN", "STA")
+    elif isinstance(
+        op, StoreBulk | Discard | CopyAsync | TensormapReplace | TensormapCopyFence | MatrixAccess | WmmaAccess
+    ):
         yield "GEN"
-    if isinstance(op, AsyncStore):
-        yield "STA"
+    elif isinstance(op, Addressless | MbarrierOp | CopyAsyncArrive | TensormapFence | TensorCommit):
+        raise AssertionError(f"{op} has no access")
+    else:
+        assert_never(op)
     if scope is None:
         yield "WEAK"
         return
