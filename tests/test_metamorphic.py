@@ -330,19 +330,19 @@ def test_metamorphic_families(check: str, engine: str, name: str, tally: Tally) 
 @pytest.mark.parametrize("engine", ["solve", "enumerate", "reference"])
 @pytest.mark.parametrize("check", ["strengthening", "same", "sc"])
 def test_metamorphic_many(check: str, engine: str, tally: Tally, shift: int) -> None:
-    assert Share(None, range(30_000 + shift, 30_200 + shift), (engine,)).check(check, tally) >= 100
+    assert Share(None, range(30_000 + shift, 30_100 + shift), (engine,)).check(check, tally) >= 50
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", random_families.NAMES)
 def test_metamorphic_families_many(name: str, tally: Tally, shift: int) -> None:
-    """All properties of 150 programs of each family, or of those that are different among as many."""
-    share = Share(name, range(30_000 + shift, 30_150 + shift), ("enumerate", "enumerate", "solve"))
-    assert share.check("all", tally) >= 100
+    """All properties of 60 programs of each family, or of those that are different among as many."""
+    share = Share(name, range(30_000 + shift, 30_060 + shift), ("enumerate", "enumerate", "solve"))
+    assert share.check("all", tally) >= 40
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", random_families.NAMES)
 @pytest.mark.parametrize("check", ["strengthening", "same", "sc"])
 def test_metamorphic_families_of_the_reference(check: str, name: str, tally: Tally, shift: int) -> None:
-    assert Share(name, range(30_000 + shift, 30_020 + shift), ("reference",)).check(check, tally) >= 5
+    assert Share(name, range(30_000 + shift, 30_010 + shift), ("reference",)).check(check, tally) >= 3
