@@ -65,14 +65,15 @@ def test_what_almost_orders(name: str) -> None:
 def test_every_race_says_something(path: Path) -> None:
     """The steps are of the two threads' launch, and lie in the file."""
     lines = path.read_text().count("\n")
-    for kernel in kernels(path):
-        for race in whole(kernel, str(path)).races:
+    for launched in kernels(path):
+        grid = launched[0].grid
+        for race in whole(launched, str(path)).races:
             assert race.fails
             for spot in (race.first, race.second, *race.steps):
                 assert 0 < spot.line <= lines
-                assert 0 <= spot.cta < kernel.launch.ctas and 0 <= spot.thread < kernel.launch.size
+                assert 0 <= spot.cta < grid.ctas and 0 <= spot.thread < grid.size
                 x, y, z = spot.thread_index
-                assert x + kernel.launch.block[0] * (y + kernel.launch.block[1] * z) == spot.thread
+                assert x + grid.block[0] * (y + grid.block[1] * z) == spot.thread
 
 
 MEETING = """\

@@ -258,8 +258,8 @@ class _Whole:
 
     def _spot(self, at: int, agent: int) -> Spot:
         cta, thread = divmod(self.machine.copies.thread(agent), self.machine.size)
-        source, launch = self.kernel.code.body[at].source, self.kernel.launch
-        indices = _index(cta, launch.grid), _index(thread, launch.block)
+        source, grid = self.kernel.code.body[at].source, self.kernel.grid
+        indices = _index(cta, grid.grid), _index(thread, grid.block)
         return Spot(source.span.line, " ".join(source.text.split()), cta, thread, *indices)
 
     def _waiting(self) -> tuple[Waiting, ...]:
