@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -148,18 +148,6 @@ def compared(
     met = {values(what, state_of(what, content)) for _, content in found.histogram}
     states += [_seen(test, what, state_of(what, key), 0, True) for key in known.states if key not in met]
     weak = None if condition is None else sum(s.count for s in states if s.satisfies)
-    notes = [*known.notes]
-    if found.invalid is not None:
-        notes.append(Note("invalid", found.invalid))
-    if missing is None:
-        notes.append(
-            Note(
-                "machine-code", "the machine code was not looked at: nvdisasm was not found, or the tests ran elsewhere"
-            )
-        )
-    notes += [Note("machine-code", text) for text in missing or ()]
-    if found.incomplete:
-        notes.append(Note("incomplete", f"{found.incomplete} instances gave a loop up and are left out"))
     verdict = _verdict(test, known, found, strange, weak, again, missing)
     relaxed = None if sibling is None or sibling.invalid or condition is None else _weak(test, what, sibling)
     return RunResult(
@@ -183,9 +171,22 @@ def compared(
         sibling_instances=0 if sibling is None else sibling.instances,
         bound=3 / (found.instances - found.incomplete) if found.instances > found.incomplete else None,
         states=tuple(states),
-        notes=tuple(notes),
+        notes=(*known.notes, *_remarks(found, missing)),
         seconds=seconds,
     )
+
+
+def _remarks(found: Measured, missing: Sequence[str] | None) -> Iterator[Note]:
+    """What is to be said of the run itself."""
+    if found.invalid is not None:
+        yield Note("invalid", found.invalid)
+    if missing is None:
+        yield Note(
+            "machine-code", "the machine code was not looked at: nvdisasm was not found, or the tests ran elsewhere"
+        )
+    yield from (Note("machine-code", text) for text in missing or ())
+    if found.incomplete:
+        yield Note("incomplete", f"{found.incomplete} instances gave a loop up and are left out")
 
 
 def _verdict(

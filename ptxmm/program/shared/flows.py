@@ -235,29 +235,13 @@ class Flow:
             case ops.LoadMatrix() | ops.StoreMatrix() if op.fragments:
                 self._fragments(pc, op, results, read)
                 self._guard(op)
-            case ops.LoadMatrix():  # of rows that other lanes name
-                places = self._at(op, op.address, _READ)
-                self._made([_MATRICES], places)
-                self._moves(pc, results, {_MATRICES})
-                self._holds(pc, places)
-                self.sinks.update(self._deciding(op))
-            case ops.StoreMatrix():
-                self._made([_MATRICES], read)
-                self._made(self._at(op, op.address, _WRITTEN), [_MATRICES])
-                self._holds(pc, [_MATRICES])
-                self.sinks.update(self._deciding(op))
+            case ops.LoadMatrix() | ops.StoreMatrix():
+                self._rows(pc, op, results, read)
             case ops.Store():
                 self._copied(pc, self._at(op, op.address, _WRITTEN), set(read))
                 self.sinks.update(self._deciding(op))
             case ops.Atomic() if op.op != "cas" and not compared:
-                before, places = self._at(op, op.address, _READ), self._at(op, op.address, _WRITTEN)
-                self.gives[self._number][pc] = [*results, *places]
-                self._made(results, [*before, *read])
-                # What it changes somewhere is made of what was there.
-                stays = self._known(self._number, op.address) is None and self._apart(ops.access_bytes(op))
-                self._made(places, read if stays else [*before, *read])
-                self._holds(pc, [*before, *read])
-                self.sinks.update(self._deciding(op))
+                self._atomic(pc, op, results, read)
             case ops.Atomic():  # what it compares decides whether it writes
                 self.sinks.update(read, self._at(op, op.address, _READ))
             case ops.CopyAsync():
@@ -267,19 +251,9 @@ class Flow:
                 self._bulk(pc, op)
                 self.sinks.update(read)
             case ops.AsyncStore():
-                before = set() if op.reduction is None else self._at(op, op.address, _READ)
-                values: set[_Node] = {(self._number, item.name) for item in op.values if isinstance(item, Reg)}
-                self._copied(pc, self._at(op, op.address, _WRITTEN), values | before)
-                self.sinks.update(self._deciding(op))
-                if isinstance(op.mbarrier.base, Reg):
-                    self.sinks.add((self._number, op.mbarrier.base.name))
+                self._async_store(pc, op)
             case ops.WarpExchange() if op.op.partition(".")[0] in ("shfl", "redux", "match", "vote"):
-                given, *which = [(self._number, item.name) if isinstance(item, Reg) else None for item in op.operands]
-                self._made([_EXCHANGED], {given} if given is not None else set())
-                own = 1 if op.op.startswith("shfl.") else 2  # the predicate of a shuffle is about lanes alone
-                self._moves(pc, results[:own], {_EXCHANGED})
-                self.sinks.update(node for node in which if node is not None)
-                self._guard(op)
+                self._exchange(pc, op, results)
             case ops.Branch() if pc in self._decided:
                 self._made([(self._number, name) for name in self._decided[pc]], read)
             case ops.Branch() | ops.Exit():
@@ -290,6 +264,47 @@ class Flow:
                 self.sinks.update(read)
             case _:
                 self.sinks.update(read, [(-1, (_READ, None))])
+
+    def _rows(
+        self, pc: int, op: ops.LoadMatrix | ops.StoreMatrix, results: Sequence[_Node], read: Sequence[_Node]
+    ) -> None:
+        """Rows that other lanes name."""
+        if isinstance(op, ops.LoadMatrix):
+            places = self._at(op, op.address, _READ)
+            self._made([_MATRICES], places)
+            self._moves(pc, results, {_MATRICES})
+            self._holds(pc, places)
+        else:
+            self._made([_MATRICES], read)
+            self._made(self._at(op, op.address, _WRITTEN), [_MATRICES])
+            self._holds(pc, [_MATRICES])
+        self.sinks.update(self._deciding(op))
+
+    def _atomic(self, pc: int, op: ops.Atomic, results: Sequence[_Node], read: Sequence[_Node]) -> None:
+        before, places = self._at(op, op.address, _READ), self._at(op, op.address, _WRITTEN)
+        self.gives[self._number][pc] = [*results, *places]
+        self._made(results, [*before, *read])
+        # What it changes somewhere is made of what was there.
+        stays = self._known(self._number, op.address) is None and self._apart(ops.access_bytes(op))
+        self._made(places, read if stays else [*before, *read])
+        self._holds(pc, [*before, *read])
+        self.sinks.update(self._deciding(op))
+
+    def _async_store(self, pc: int, op: ops.AsyncStore) -> None:
+        before = set() if op.reduction is None else self._at(op, op.address, _READ)
+        values: set[_Node] = {(self._number, item.name) for item in op.values if isinstance(item, Reg)}
+        self._copied(pc, self._at(op, op.address, _WRITTEN), values | before)
+        self.sinks.update(self._deciding(op))
+        if isinstance(op.mbarrier.base, Reg):
+            self.sinks.add((self._number, op.mbarrier.base.name))
+
+    def _exchange(self, pc: int, op: ops.WarpExchange, results: Sequence[_Node]) -> None:
+        given, *which = [(self._number, item.name) if isinstance(item, Reg) else None for item in op.operands]
+        self._made([_EXCHANGED], {given} if given is not None else set())
+        own = 1 if op.op.startswith("shfl.") else 2  # the predicate of a shuffle is about lanes alone
+        self._moves(pc, results[:own], {_EXCHANGED})
+        self.sinks.update(node for node in which if node is not None)
+        self._guard(op)
 
     def _apart(self, size: int) -> bool:
         """Whether no aligned access of ``size`` bytes is of two parts."""
