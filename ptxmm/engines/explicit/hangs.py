@@ -258,7 +258,7 @@ class _Hunt:
         check = self.limits.check
         for meeting in meetings(test, places, steps, ended, check, observed=tokens, ordered=self.ordered):
             paths = tuple(executed(run.trace, meeting, run.length, run.steps) for run in runs)
-            states = tuple(_state(run, path, meeting) for run, path in zip(runs, paths, strict=True))
+            states = tuple(_state(run, meeting) for run in runs)
             if meeting.misuse is not None or not self._hangs(runs, paths, states):
                 continue
             if not any(p.trace.outside and p.reaches(p.trace.outside[1]) for p in paths):
@@ -358,7 +358,7 @@ def _may_write(ops: Iterator[object]) -> bool:
     return any(isinstance(op, Atomic) for op in ops)
 
 
-def _state(run: Run, path: Path, meeting: Meeting) -> State:
+def _state(run: Run, meeting: Meeting) -> State:
     if run.trace.thread in meeting.waiting:
         return "waits"
     return run.state

@@ -99,10 +99,10 @@ class Routes:
             self.ports.setdefault((link.first, ends.first), []).append(number)
             self.ports.setdefault((link.second, ends.second), []).append(number)
 
-        for (box, side), links in self.ports.items():
-            links.sort(key=lambda number: self._towards(number, box, side))
+        for (box, _), links in self.ports.items():
+            links.sort(key=lambda number: self._towards(number, box))
 
-    def _towards(self, number: int, box: int, side: int) -> tuple[float, ...]:
+    def _towards(self, number: int, box: int) -> tuple[float, ...]:
         """Orders the ports of a side so that few lines cross."""
         link = self.scene.links[number]
         other = self.place[link.second if link.first == box else link.first]
