@@ -123,17 +123,23 @@ def statements(model: str, arms: list[Expression] | None = None) -> list[Stateme
     name = plain(model)
     readings, default = load(model).readings, load(name).readings
     result: list[Statement] = []
-    todo = list(parse((MODELS / index().models[name].file).read_text(), name).statements)
+    todo = list(parsed(index().models[name].file))
     while todo:
         item = todo.pop(0)
         if isinstance(item, Include):
-            todo[:0] = parse((MODELS / item.file).read_text(), item.file).statements
+            todo[:0] = parsed(item.file)
         elif isinstance(item, Let):
             bodies = tuple(replace(d, body=decide(d.body, readings, default, arms)) for d in item.definitions)
             result.append(replace(item, definitions=bodies))
         elif isinstance(item, Check):
             result.append(replace(item, body=decide(item.body, readings, default, arms)))
     return result
+
+
+@cache
+def parsed(file: str) -> tuple[Statement, ...]:
+    """The statements of a file of ``ptxmm/models``."""
+    return parse((MODELS / file).read_text(), file).statements
 
 
 def plain(model: str) -> str:
@@ -236,6 +242,7 @@ def mutants(model: str) -> list[Mutant]:
     """All mutants of a shipped model; under other readings, of what they have put in."""
     arms: list[Expression] = []
     everything = statements(model, arms)
+    texts = [statement_text(s) for s in everything]
     inside = {id(part) for arm in arms for part in parts_of(arm)}
     needed = used(everything)
     before = set() if model == plain(model) else used(statements(plain(model)))
@@ -248,7 +255,7 @@ def mutants(model: str) -> list[Mutant]:
         return (change for change in changes(body) if new or id(change[3]) in inside)
 
     def add(part: str, name: str, at: int, new: list[Statement], changed: _Change | None, old: Expression) -> None:
-        lines = [statement_text(s) for s in [*everything[:at], *new, *everything[at + 1 :]]]
+        lines = [*texts[:at], *map(statement_text, new), *texts[at + 1 :]]
         seen[name] += 1
         unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
         text = f'"{plain(model)}"\n' + "\n".join(lines) + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import permutations, product
 from pathlib import Path
 
@@ -35,7 +35,9 @@ def sampled(family: Family, count: int, seed: int = 1) -> list[Cycle]:
     return [next(found) for _ in range(count)]
 
 
-RICH_SAMPLE = sampled(RICH, 300)
+SAMPLED = [line.split() for line in (Path(__file__).parent / "golden" / "cycles-sampled.txt").read_text().splitlines()]
+"""The names of 300 cycles of ``RICH`` as they are drawn, and a word where the condition says something."""
+RICH_SAMPLE = [parse(name) for name, *_ in SAMPLED]
 WORDS = (
     *("Rfe", "Fre", "Coe", "Rfi", "Fri", "Coi", "PodWW", "PodWR", "PodRW", "PodRR", "PosRR", "PosWR", "Rmw", "VecWW"),
     *("VecRR", "BarsWR", "BardWW", "MbardWR", "ClusterdWR", "PodRW.addr", "PodRW.data", "PodRR.ctrl", "PodWR.proxy"),
@@ -370,7 +372,15 @@ def observation(cycle: Cycle, model: str = "ptx-8.5") -> str | None:
     return check(test, model_named(model), engine="both").observation
 
 
-@pytest.mark.parametrize("cycle", [c for c in RICH_SAMPLE if meaningful(c)][:40], ids=lambda cycle: cycle.name)
+MEANINGFUL = [cycle for cycle, (_, *word) in zip(RICH_SAMPLE, SAMPLED, strict=True) if word]
+
+
+def test_what_is_sampled(golden: Callable[[str, str], None]) -> None:
+    lines = [cycle.name + " meaningful" * meaningful(cycle) for cycle in sampled(RICH, 300)]
+    golden("cycles-sampled.txt", "".join(f"{line}\n" for line in lines))
+
+
+@pytest.mark.parametrize("cycle", MEANINGFUL[:40], ids=lambda cycle: cycle.name)
 def test_sampled_tests_under_both_engines(cycle: Cycle) -> None:
     found = check(read(litmus(cycle), "generated.litmus")[0], model_named("ptx-8.5"), engine="both")
     assert found.status in ("complete", "undefined")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ptxmm.analysis.instruction import crowded, instruction, label
 from ptxmm.analysis.result import Access, CoherentWrites, Execution, OrderedFences, Step, ThreadSteps
 from ptxmm.engines.explicit.witness import Rebuilt
@@ -42,6 +44,7 @@ def execution(test: Test, rebuilt: Rebuilt) -> Execution:
     """The execution ``rebuilt`` in plain values."""
     layout = rebuilt.layout
     threads = []
+    written = _written(rebuilt)
     folded = 0
     for number, thread in enumerate(test.threads):
         steps: dict[Instance, list[Access]] = {}
@@ -53,14 +56,14 @@ def execution(test: Test, rebuilt: Rebuilt) -> Execution:
             accesses = steps.setdefault(event.id.instance, [])
             if event.kind in ("R", "W") and event.cell is not None:
                 accesses.append(_access(test, rebuilt, i))
-        telling = {layout.events[i].id.instance for i in range(first, end) if not _dull(test, rebuilt, i)}
+        telling = {layout.events[i].id.instance for i in range(first, end) if not _dull(test, rebuilt, i, written)}
         folded += len(steps.keys() - telling)
         steps = {instance: accesses for instance, accesses in steps.items() if instance in telling}
         if number in rebuilt.meeting.waiting:  # what it waits at, or misuses
             steps.setdefault(rebuilt.traces[number].steps[rebuilt.meeting.reached[number] - 1].id.instance, [])
         made = (_step(test, instance, accesses) for instance, accesses in steps.items())
         threads.append(ThreadSteps(thread.name, tuple(made)))
-    return Execution(tuple(threads), tuple(_coherence(test, rebuilt)), tuple(_fences(test, rebuilt)), folded)
+    return Execution(tuple(threads), tuple(_coherence(test, rebuilt, written)), tuple(_fences(test, rebuilt)), folded)
 
 
 def _step(test: Test, instance: Instance, accesses: list[Access]) -> Step:
@@ -68,9 +71,18 @@ def _step(test: Test, instance: Instance, accesses: list[Access]) -> Step:
     return Step(instruction(test, thread, index), again, tuple(accesses), crowded(test, thread, index))
 
 
-def _dull(test: Test, rebuilt: Rebuilt, number: int) -> bool:
+def _written(rebuilt: Rebuilt) -> dict[str, list[tuple[int, int]]]:
+    """The bytes of each object that a thread writes: where each write begins and ends."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for (key, start, size), writes in rebuilt.layout.writes.items():
+        if any(write < rebuilt.layout.initial_first for write in writes):
+            found.setdefault(key, []).append((start, start + size))
+    return found
+
+
+def _dull(test: Test, rebuilt: Rebuilt, number: int, written: Mapping[str, Sequence[tuple[int, int]]]) -> bool:
     """Whether an event of a kernel has nothing to do with other threads: it accesses ``.local`` memory, or reads what
-    nothing writes."""
+    nothing writes (``written``: what is written)."""
     layout = rebuilt.layout
     event = layout.events[number]
     if test.claims is None or event.kind not in ("R", "W") or event.cell is None:
@@ -79,11 +91,7 @@ def _dull(test: Test, rebuilt: Rebuilt, number: int) -> bool:
     if item is not None and item.space == "local":
         return True
     key, start, size = event.cell
-    return event.kind == "R" and not any(
-        other == key and at < start + size and start < at + length
-        for (other, at, length), writes in layout.writes.items()
-        if any(write < layout.initial_first for write in writes)
-    )
+    return event.kind == "R" and not any(at < start + size and start < end for at, end in written.get(key, ()))
 
 
 def _access(test: Test, rebuilt: Rebuilt, number: int) -> Access:
@@ -110,7 +118,7 @@ def shown_at(test: Test, rebuilt: Rebuilt, number: int) -> int | str:
 def _sources(rebuilt: Rebuilt, number: int) -> list[int]:
     """The writes that the read ``number`` reads from."""
     algebra = rebuilt.layout.algebra
-    return [w for w, _ in algebra.pairs(algebra.restrict(None, rebuilt.base("rf") or 0, 1 << number))]
+    return list(algebra.members(algebra.successors(algebra.inverse(rebuilt.base("rf") or 0), number)))
 
 
 def shown(test: Test, value: int, cell: tuple[str, int, int], access: EventId | None) -> int | str:
@@ -137,14 +145,14 @@ def shown(test: Test, value: int, cell: tuple[str, int, int], access: EventId | 
     return f"&{found[0].key}+{found[1]}" if found[1] else f"&{found[0].key}"
 
 
-def _coherence(test: Test, rebuilt: Rebuilt) -> list[CoherentWrites]:
+def _coherence(test: Test, rebuilt: Rebuilt, written: Mapping[str, Sequence[tuple[int, int]]]) -> list[CoherentWrites]:
     """Neighbours in coherence order among the writes of threads to each cell."""
     layout = rebuilt.layout
     co = rebuilt.co
     pairs = set(layout.algebra.pairs(co))
     found: dict[CoherentWrites, None] = {}
     for cell, writes in layout.writes.items():
-        own = [w for w in writes if w < layout.initial_first and not _dull(test, rebuilt, w)]
+        own = [w for w in writes if w < layout.initial_first and not _dull(test, rebuilt, w, written)]
         for a in own:
             for b in own:
                 if (a, b) in pairs and not any((a, c) in pairs and (c, b) in pairs for c in own):

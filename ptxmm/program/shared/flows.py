@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
@@ -199,10 +200,10 @@ class Flow:
         found: set[_Node] = set()
         for key in locations(item):
             begins = self.parts[key]
-            for n, start in enumerate(begins):
-                end = begins[n + 1] if n + 1 < len(begins) else item.size
-                if size is None or (start < begin + size and begin < end):
-                    found.add((-1, (key, start)))
+            if size is not None:
+                ends = len(begins) - (begin >= item.size)
+                begins = begins[max(0, bisect_right(begins, begin) - 1) : min(ends, bisect_left(begins, begin + size))]
+            found.update((-1, (key, start)) for start in begins)
         return found
 
     def _add(self, pc: int, op: Op, compared: bool) -> None:

@@ -132,11 +132,14 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
     Of what is only copied from one named place to another, those that are seen at the destination.
     """
     found: set[Place] = set()
+    ranges: set[tuple[str, int, int]] = set()
     copied: list[tuple[MemoryObject, int, MemoryObject, int, int]] = []
 
     def add(item: MemoryObject, first: int, end: int) -> None:
         for key in locations(item):
-            found.update((key, i) for i in range(max(0, first), min(end, test.objects[key].size)))
+            if (key, first, end) not in ranges:
+                ranges.add((key, first, end))
+                found.update((key, i) for i in range(max(0, first), min(end, test.objects[key].size)))
 
     def add_all(space: str | None = None) -> None:
         for item in test.objects.values():

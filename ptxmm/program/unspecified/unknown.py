@@ -8,6 +8,7 @@ value is undetermined is treated in the same way (see ``undetermined``).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
@@ -150,12 +151,21 @@ def _with_content(op: ops.Op, content: ops.Undetermined) -> ops.Op:
 
 def unknown_bytes(test: Test) -> Bytes:
     """Which byte values stand for unknown ones."""
+    known = _bytes.get(test, None)
+    return _bytes.keep(test, None, _unknown_bytes(test)) if known is None else known
+
+
+_bytes: Latest[Bytes] = Latest(2)
+
+
+def _unknown_bytes(test: Test) -> Bytes:
     found: dict[int, tuple[str, int]] = {}
     for item in test.objects.values():
         if item.unknown and item.physical == item.key:
             content = b"".join(v.to_bytes(item.type.bytes, "little") for v in item.initial)
+            times = Counter(content)
             for offset, byte in enumerate(content):
-                found[byte] = (item.key, -1 if byte in found or content.count(byte) > 1 else offset)
+                found[byte] = (item.key, -1 if byte in found or times[byte] > 1 else offset)
     for writer in writers(test.threads, test.objects):
         made = _content(test, writer)
         found[made.rest] = (writer.name, -1)
@@ -251,9 +261,10 @@ def hidden(test: Test, asked: Collection[Term]) -> frozenset[str]:
     if not any(item.unknown for item in test.objects.values()):
         return frozenset()
     key = frozenset(asked)
-    return _latest.get(test, key) or _latest.keep(
-        test, key, unseen(either_way(test, key).test, (*test.named, *key)).objects
-    )
+    known = _latest.get(test, key)
+    if known is None:
+        known = _latest.keep(test, key, unseen(either_way(test, key).test, (*test.named, *key)).objects)
+    return known
 
 
 _latest: Latest[frozenset[str]] = Latest(8)

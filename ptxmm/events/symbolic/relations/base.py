@@ -5,6 +5,7 @@ Sources: PTX ISA 8.2 (overlap), 8.4 (operation types), 8.5 (scopes), 8.6 (proxie
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -309,17 +310,15 @@ class Base:
                 yield event.number, event.places
 
     def _where(self, related: Callable[[Place, Place], bool], key: str) -> Relation:
-        """Pairs of memory events whose places are ``related`` in the same physical or virtual object."""
+        """Pairs of memory events whose places are ``related``, which only those with a byte in common are, in the same
+        physical or virtual object."""
         items: list[tuple[int, int, Formula]] = []
         rows = [0] * self.algebra.size
         memory = dict(self._memory())
         presence = self.program.presence
-        at: dict[str, list[int]] = {}
+        near = _Near((getattr(place, key), place, x) for x, places in memory.items() for place in places)
         for x, places in memory.items():
-            for name in {getattr(place, key) for place in places}:
-                at.setdefault(name, []).append(x)
-        for x, places in memory.items():
-            for y in sorted({y for place in places for y in at[getattr(place, key)] if y >= x}):
+            for y in sorted({y for place in places for y in near(getattr(place, key), place) if y >= x}):
                 others = memory[y]
                 if len(places) == 1 and len(others) == 1 and places[0].when == TRUE and others[0].when == TRUE:
                     if related(places[0], others[0]):
@@ -385,6 +384,24 @@ class Base:
     def _external(self) -> Relation:
         full = self.algebra.product(self.algebra.universe(), self.algebra.universe())
         return self.algebra.difference(full, self.relation("int"))
+
+
+class _Near:
+    """The events with places, each of an object, that may have a byte in common with a place."""
+
+    def __init__(self, places: Iterable[tuple[str, Place, int]]) -> None:
+        self._longest: dict[str, int] = {}
+        self._at: dict[str, list[tuple[int, int]]] = {}
+        for name, place, event in places:
+            self._longest[name] = max(self._longest.get(name, 1), place.size)
+            self._at.setdefault(name, []).append((place.offset, event))
+        for found in self._at.values():
+            found.sort()
+
+    def __call__(self, name: str, place: Place) -> Iterator[int]:
+        found = self._at[name]
+        first = bisect_left(found, (place.offset - self._longest[name] + 1,))
+        return (event for _, event in found[first : bisect_left(found, (place.offset + max(1, place.size),))])
 
 
 def _intersect(p: Place, q: Place) -> bool:
