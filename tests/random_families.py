@@ -170,6 +170,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         random_restricted,
         random_tensorcore,
         random_tensors,
+        random_together,
         random_torn,
         random_undetermined,
     )
@@ -187,6 +188,7 @@ def makers() -> dict[str, Callable[[random.Random], Program]]:
         "cp_async": random_copies.cp_async,
         "tensormaps": random_copies.tensormaps,
         "exchanges": random_exchanges.exchanges,
+        "together": random_together.together,
         "matrices": random_matrices.matrices,
         "addresses": random_addresses.addresses,
         "tensors": random_tensors.tensors,
@@ -214,6 +216,7 @@ NAMES = (
     "cp_async",
     "tensormaps",
     "exchanges",
+    "together",
     "matrices",
     "addresses",
     "tensors",

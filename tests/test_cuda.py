@@ -44,7 +44,6 @@ SLOW = frozenset({
     "dsmem_bulk_copy.wrong_no_wait", "grid_barrier_generation.wrong_late_reset", "persistent_loop",
     "persistent_loop.wrong_one_barrier", "ping_pong", "ping_pong.wrong_early_pass", "red_async.wrong_late_start",
     "reduce_single_pass.wrong_no_acquire",
-    "semaphore_collective", "semaphore_collective.wrong_relaxed_poll", "semaphore_collective.wrong_relaxed_store",
     "st_async.wrong_expects_nothing", "tile_scheduler", "tile_scheduler.wrong_early_empty",
     "tma_load_pipeline.wrong_no_full_wait", "tma_load_pipeline.wrong_parity", "tma_multicast.wrong_one_release",
     "tma_store.wrong_fence_too_early", "tma_store.wrong_no_proxy_fence",

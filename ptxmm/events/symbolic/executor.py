@@ -36,6 +36,8 @@ from ptxmm.relations.formula import FALSE, TRUE, Formula
 ADDRESS = Type("u", 64)
 PREDICATE = Type("pred", 1)
 AMOUNT = Type("u", 32)
+PREDICATES = ("and", "or", "vote.all", "vote.any", "vote.uni")
+"""The reductions and votes that return a predicate, the same to all who meet, by how they begin."""
 
 Start = tuple[MemoryObject, int]
 """Where an access begins: an object and the byte offset in it."""
@@ -377,9 +379,14 @@ class Executor:
         """What ``step`` gets from the threads that it meets, by the scenario; ``operands`` occur in it too.
 
         It depends on the reads in what they give. These are not known yet; the number of the step, below 0, stands for
-        them. As long as nothing is known of the result it is 0, so that the simulation comes to what needs it.
+        them. As long as nothing is known of the result it is 0, so that the simulation comes to what needs it; a
+        predicate may be either, also where guards are free.
         """
-        step.result = self.machine.one_of(self.machine.assumed.results.get(step.id) or {0: 0})
+        known = self.machine.assumed.results.get(step.id)
+        if step.operation.startswith(PREDICATES):
+            self.machine.either.add(step.number)
+            known = {0: 0, 1: 0} if self.machine.free or not known else known
+        step.result = self.machine.one_of(known or {0: 0})
         leaf = self.machine.expressions.leaf(bits, "exchange", step.id, *(v.expression for v in operands))
         return Value(step.result, leaf, self.machine.all_reads([{-step.number: TRUE}, *(v.reads for v in operands)]))
 

@@ -163,7 +163,8 @@ class Machine:
     for any. ``definitions`` are formulas that hold anyway, about variables that stand for others, and ``lookups`` what
     other variables are to be. ``chosen``: predicates that may be either, when they are made and when
     they are true; an instruction has one on each of its paths.
-    ``free``: guards that depend on reads may go either way, to see what would be written if they did.
+    ``free``: guards that depend on reads may go either way, to see what would be written if they did; ``either``: the
+    steps, by number, whose results may be either predicate then.
     """
 
     def __init__(
@@ -188,6 +189,7 @@ class Machine:
         self.misuses: list[tuple[int, Formula, str]] = []
         self.passes: dict[tuple[EventId, int], Formula] = {}
         self.freed = False
+        self.either: set[int] = set()
         self.chosen: list[tuple[EventId, Formula, Formula]] = []
         self.definitions: list[Formula] = []
         self.lookups: list[Lookup] = []
@@ -241,9 +243,12 @@ class Machine:
     def either_way(self, condition: Formula, reads: Reads) -> Formula:
         """``condition``, or where it depends on ``reads`` and guards are free, a new variable.
 
-        What arrivals and waits at mbarriers return is free anyway.
+        What arrivals and waits at mbarriers return is free anyway, and so is what the steps ``either`` return, which is
+        the same for all threads that meet there.
         """
-        if not self.free or not any(read < 0 or self.events[read].kind == "R" for read in reads):
+        if not self.free or not any(
+            -read not in self.either if read < 0 else self.events[read].kind == "R" for read in reads
+        ):
             return condition
         self.freed = True
         return self.formulas.variable()

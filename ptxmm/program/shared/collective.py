@@ -7,10 +7,12 @@ but it can be taken out of all of them, with the phase of the barrier. Where the
 nothing else but what may be in a round of a spin loop (``control._spin_loops``), what is left is an execution with the
 same final state:
 
-- All threads of the CTA come to the barrier of the round equally often before (``_before``), go round or leave by the
-  same function of the same result (``_decides``), and don't come back. So the phases of the barrier are those of the
-  rounds. A thread that has exited before takes no part in any (9.7.14.1). So it is with all the lanes of a warp, and
-  whatever they exchange.
+- All threads of the CTA come to the barrier of the first round equally often before (``_before``), go round or leave
+  by the same function of the same result (``_decides``), and don't come back. So the phases of the barrier are those of
+  the rounds. A thread that has exited before takes no part in any (9.7.14.1). So it is with all the lanes of a warp,
+  and whatever they exchange.
+- Some threads have their first rounds before the loop (``_peeled``), as these differ in what is known of them. These
+  rounds stay: one is taken out in which all threads are in their loops.
 - The round is that from the header, or from the branch that goes on, back to there, where no register counts that the
   loop writes. With the phase go the arrivals and waits in it and the orders that they make, and axioms forbid less.
 - A race has a write, which is not in such a round; so one round that goes on is enough to show one.
@@ -40,17 +42,18 @@ Rounds = Mapping[int, int]
 
 class _Loop(Struct, frozen=True):
     """A loop closed by the branch ``back`` to ``header``; ``barrier``: what all threads that wait together have alike.
-    ``whole``: no register that it writes counts at its header."""
+    ``whole``: no register that it writes counts at its header. ``peeled``: how many rounds come before it."""
 
     back: int
     header: int
     barrier: Hashable
     whole: bool
+    peeled: int
 
 
 def collective(test: Test, spins: int) -> tuple[Rounds, ...]:
     """For each thread its loops of this kind; ``spins`` rounds of theirs that go on are enough, or one more, where the
-    last one begins with what the one before it has read."""
+    last one begins with what the one before it has read, and those that other threads have before their loops."""
     nothing: tuple[Rounds, ...] = ({},) * len(test.threads)
     if test.dialect or not any(_reduces(op) for thread in test.threads for op in thread.body):
         return nothing
@@ -68,8 +71,9 @@ def collective(test: Test, spins: int) -> tuple[Rounds, ...]:
             continue
         known = [loop for loop in loops if loop is not None]
         rounds = spins if all(loop.whole for loop in known) else spins + 1
+        most = max(loop.peeled for loop in known)
         for number, loop in zip(members, known, strict=True):
-            found[number][loop.back] = rounds
+            found[number][loop.back] = rounds + most - loop.peeled
     return tuple(found)
 
 
@@ -125,9 +129,7 @@ def _waits(
     body = thread.body
     met = [pc for pc in sites if pc in inside]
     barrier = body[met[0]]
-    same = [pc for pc in sites if getattr(body[pc], "barrier", None) == getattr(barrier, "barrier", None)]
-    before = _before(graph, dominator, header, inside, same)
-    if len(met) != 1 or before is None:
+    if len(met) != 1:
         return None
     branches = [pc for pc in inside if conditional(body[pc])]
     others = all(isinstance(body[pc], _LOOKS) for pc in inside if pc != met[0])
@@ -137,37 +139,76 @@ def _waits(
         return None
     branch = branches[0]
     going_on = [pc for pc in graph.after[branch] if pc in inside]
-    decides = _decides(body, inside, met[0], branch)
+    decides = _decides(body, inside, met[0], branch, going_on)
     if len(going_on) != 1 or decides is None:
+        return None
+    same = [pc for pc in sites if getattr(body[pc], "barrier", None) == getattr(barrier, "barrier", None)]
+    first = _peeled(body, graph, dominator, header, same, (getattr(barrier, "op", None), decides))
+    before = _before(graph, dominator, header, inside, same, first)
+    if before is None:
         return None
     written = {name for pc in inside for name, _ in definitions(body[pc])}
     everything = frozenset(thread.registers).union(name for op in body for name, _ in definitions(op))
     entering = live_at(body, graph, everything)
     if entering[going_on[0]] & written:
         return None
-    taken = isinstance(body[branch], ops.Branch) and going_on[0] == getattr(body[branch], "target", None)
-    alike = (getattr(barrier, "op", None), getattr(barrier, "barrier", None), before, decides, taken)
-    return _Loop(back, header, alike, not entering[header] & written)
+    alike = (getattr(barrier, "op", None), getattr(barrier, "barrier", None), before, decides)
+    return _Loop(back, header, alike, not entering[header] & written, len(first))
 
 
-def _before(graph: Graph, dominator: dict[int, int], header: int, inside: set[int], sites: Sequence[int]) -> int | None:
-    """How often a thread passes the barrier of ``sites`` before it comes to the loop; None if that is not the same each
-    time, if it may come to the loop twice, or to the barrier without it."""
+def _peeled(
+    body: Sequence[ops.Op],
+    graph: Graph,
+    dominator: dict[int, int],
+    header: int,
+    sites: Sequence[int],
+    alike: tuple[Hashable, ...],
+) -> list[int]:
+    """The barriers of ``sites`` in rounds before the loop with ``header``, the first one first: after each a branch
+    goes on to the next one, or the loop, or leaves, as in the loop (``alike``)."""
+    found: list[int] = []
+    pc = header
+    while (pc := dominator.get(pc, -1)) >= 0:
+        if pc not in sites:
+            continue
+        branch = next((at for at in range(pc + 1, len(body)) if isinstance(body[at], ops.Branch)), pc)
+        alone = all(graph.before[at] == (at - 1,) for at in range(pc + 1, branch + 1))
+        going_on = [at for at in graph.after[branch] if header in reach(graph.after, [at])]
+        if not _reduces(body[pc]) or not alone or len(graph.after[branch]) != 2 or len(going_on) != 1:
+            break
+        decides = _decides(body, {*range(pc, branch + 1)}, pc, branch, going_on)
+        if (getattr(body[pc], "op", None), decides) != alike:
+            break
+        found.insert(0, pc)
+    return found
+
+
+def _before(
+    graph: Graph, dominator: dict[int, int], header: int, inside: set[int], sites: Sequence[int], peeled: Sequence[int]
+) -> int | None:
+    """How often a thread passes the barrier of ``sites`` before the first round, some of which are ``peeled``; None if
+    that is not the same each time, if it may come there twice, or to the barrier without it."""
+    first = [*peeled, header][0]
     leaving = {pc for node in inside for pc in graph.after[node]} - inside
     if header in reach(graph.after, leaving):
         return None
-    earlier = [pc for pc in sites if pc not in inside and header in reach(graph.after, [pc])]
-    for pc in earlier:
-        if not dominates(dominator, pc, header) or pc in reach(graph.after, graph.after[pc]):
+    earlier = [pc for pc in sites if pc not in inside and pc not in peeled and header in reach(graph.after, [pc])]
+    for pc in (*earlier, *peeled):
+        if pc in reach(graph.after, graph.after[pc]) or not dominates(dominator, pc, header):
             return None
-    if not all(dominates(dominator, header, pc) for pc in sites if pc not in earlier):
+    if not all(dominates(dominator, pc, first) for pc in earlier):
+        return None
+    if not all(dominates(dominator, first, pc) for pc in sites if pc not in earlier):
         return None
     return len(earlier)
 
 
-def _decides(body: Sequence[ops.Op], inside: set[int], barrier: int, branch: int) -> Hashable | None:
+def _decides(
+    body: Sequence[ops.Op], inside: set[int], barrier: int, branch: int, going_on: Sequence[int]
+) -> Hashable | None:
     """How the result of the ``barrier`` decides the ``branch``: the instructions between them, in a row, that compute
-    its guard, with numbers for the registers that they give; None if something else has a part in it."""
+    its guard, with numbers for the registers that they give, and of which value threads are ``going_on``; None if
+    something else has a part in it."""
     numbers: dict[str, int] = {name: 0 for name, _ in definitions(body[barrier])}
     found: list[Hashable] = []
     if not branch > barrier or not inside.issuperset(range(barrier, branch + 1)):
@@ -187,7 +228,7 @@ def _decides(body: Sequence[ops.Op], inside: set[int], barrier: int, branch: int
     guard = last.guard
     if guard is None or guard.register not in numbers or not isinstance(last, ops.Branch) or last.condition is not None:
         return None
-    return tuple(found), numbers[guard.register], guard.negated
+    return tuple(found), numbers[guard.register], guard.negated != (last.target in going_on)
 
 
 def _parts(item: object, numbers: Mapping[str, int]) -> Hashable:

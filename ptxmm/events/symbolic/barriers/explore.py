@@ -8,8 +8,9 @@ regardless, only their furthest progress is kept, which admits whatever earlier 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -246,14 +247,15 @@ class _Runs:
             state, _ = self._perform(state, step, log)
             return [(replace(state, flying=state.flying - {step}), log)]
         if step.place is None:
-            log.add(facts.Happens(step))
+            if not state.nodes[thread].results:
+                log.add(facts.Happens(step))
             state, goes_on = begin(self.shared, state, thread, step, log)
             return list(self._settled(state, (thread,) if goes_on else (), log))
         moved, outcome = self._perform(state, step, log)
         if outcome not in state.nodes[thread].after:
             return []
         log.add(facts.Happens(step if outcome is None else replace(step, outcome=outcome)))
-        return list(self._settled(moved, (thread,), log, outcome))
+        return list(self._settled(moved, (thread,), log, {thread: outcome}))
 
     def _perform(self, state: State, step: Step, log: Log) -> tuple[State, bool | None]:
         """An operation on an mbarrier, and what a wait returned."""
@@ -296,30 +298,38 @@ class _Runs:
         return self.performed[key]
 
     def _settled(
-        self, state: State, going: tuple[int, ...] | range, log: Log, outcome: bool | None = None
+        self,
+        state: State,
+        going: tuple[int, ...] | range,
+        log: Log,
+        returned: Mapping[int, int | None] = MappingProxyType({}),
     ) -> Iterator[tuple[State, Log]]:
-        """The moments when nothing happens by itself any more. ``going``: threads that go on after their step.
+        """The moments when nothing happens by itself any more. ``going``: threads that go on after their step, in which
+        they ``returned`` something.
 
         A thread goes on to each step that may be next; with ``range`` they are at the first one already.
         """
-        stack = [(state, tuple(going), log, outcome, isinstance(going, range))]
+        stack = [(state, tuple(going), log, returned, isinstance(going, range))]
         while stack:
-            state, todo, log, outcome, first = stack.pop()
+            state, todo, log, returned, first = stack.pop()
             if todo:
                 thread, left = todo[0], todo[1:]
                 node = state.nodes[thread]
-                choices = (node,) if first else node.after[outcome]
+                choices = (node,) if first else node.after[returned.get(thread)]
                 for landed, flights in _launched(choices):
                     nodes = (*state.nodes[:thread], landed, *state.nodes[thread + 1 :])
                     after = log.copy()
                     after.add(*(facts.Happens(f) for f in flights))
                     moved = replace(state, nodes=nodes, flying=state.flying.union(flights))
-                    stack.append((moved, left, after, None, first))
+                    stack.append((moved, left, after, returned, first))
                 continue
             if state.ctas or state.pending or any(state.waits):
                 moved, going_on = complete(self.shared, state, log)
                 if going_on or moved != state:
-                    stack.append((moved, going_on, log, None, False))
+                    for results in _returns(moved, going_on):
+                        after = log.copy()
+                        after.add(*(facts.Happens(replace(state.step(t), result=v)) for t, v in results.items()))
+                        stack.append((moved, going_on, after, results, False))
                     continue
             kept = frozenset(t for t in state.tokens if t[0] in state.nodes[t[0].thread].refers)
             if kept != state.tokens:
@@ -331,7 +341,8 @@ class _Runs:
     def _over(self, state: State) -> int:
         """What is so where nothing can happen any more."""
         log = Log(self.table)
-        log.add(*(facts.Waits(state.step(t).id) for t, key in enumerate(state.waits) if key is not None))
+        waiting = [state.step(t) for t, key in enumerate(state.waits) if key is not None]
+        log.add(*(facts.Waits(step.id) for step in waiting), *(facts.Happens(step) for step in waiting))
         log.add(*(facts.Ends(t, node.ends) for t, node in enumerate(state.nodes) if node.step is None))
         at = dict(state.ctas)
         for t, arrival in state.pending:  # the rest of the warp never comes
@@ -351,6 +362,17 @@ class _Runs:
             else:
                 log.add(facts.Waits(node.step.id), facts.Happens(node.step))
         return log.facts
+
+
+def _returns(state: State, threads: tuple[int, ...]) -> Iterator[dict[int, int]]:
+    """What those of ``threads`` get who go different ways by the result of the step in which all of them meet: the
+    same, where it is known of all what they may get."""
+    nodes = {t: state.nodes[t] for t in threads if state.nodes[t].results}
+    ways = [[way for way in node.after if way is not None] for node in nodes.values()]
+    alike = len({node.results for node in nodes.values()}) < 2
+    for results in product(*ways):
+        if not alike or len({*results}) < 2:
+            yield dict(zip(nodes, results, strict=True))
 
 
 def _further(verdict: _Wrong, following: list[tuple[Step, list[tuple[State, Log]]]]) -> bool:

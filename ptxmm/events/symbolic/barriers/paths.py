@@ -24,8 +24,9 @@ DEPTH = 6
 class Step(Struct, frozen=True):
     """A step of a thread at a barrier or an mbarrier, with the values that its operands have.
 
-    The fields are those of ``SyncEvent``; ``outcome`` is what a wait returned (None: it did not run), ``token`` tells
-    whether an arrival writes its token to a register and ``counted`` whether the pending count in that token matters.
+    The fields are those of ``SyncEvent``; ``outcome`` is what a wait returned (None: it did not run), ``result`` what a
+    reduction or a vote did (None: that makes no difference to what follows), ``token`` tells whether an arrival writes
+    its token to a register and ``counted`` whether the pending count in that token matters.
     """
 
     id: EventId
@@ -40,6 +41,7 @@ class Step(Struct, frozen=True):
     state: int | None = None
     state_of: EventId | None = None
     outcome: bool | None = None
+    result: int | None = None
     token: bool = False
     counted: bool = False
     no_complete: bool = False
@@ -97,6 +99,8 @@ def matches(formulas: Formulas, event: SyncEvent, arrival: Step) -> Formula:
     parts += [d.get(v, FALSE) for d, v in zip(event.operands, arrival.operands, strict=True)]
     if arrival.outcome is not None:
         parts.append(event.outcome if arrival.outcome else -event.outcome)
+    if arrival.result is not None:
+        parts.append(_results(event).get(arrival.result, FALSE))
     return formulas.all(parts)
 
 
@@ -104,25 +108,41 @@ Object = tuple[object, ...]
 """What steps act on: two steps on different objects don't depend on each other."""
 
 
+SAME = ("and", "or", "popc", "vote", "redux")
+"""Reductions and votes that return the same to all who meet in them (9.7.14.1, .10, .12), by how they begin."""
+
+RESULTS = 4
+"""Of how many results at most each is followed apart."""
+
+
+def _results(event: SyncEvent) -> Mapping[int, Formula]:
+    """What ``event`` may return, if all who meet it get the same and these are few."""
+    if event.result is None or event.operation.partition(".")[0] not in SAME or not 1 < len(event.result) <= RESULTS:
+        return {}
+    return event.result
+
+
 class Node(Struct, frozen=True, eq=False):
-    """A step of a thread and what may follow it, by the outcome of a wait (None for other steps).
+    """A step of a thread and what may follow it, by the outcome of a wait, or by what all get who meet in the step
+    where that makes a difference to what follows (None for other steps).
 
     ``step`` is None where the path is at its end: ``ends`` tells whether the thread reaches its end or the bound;
     None: neither, it goes round a spin loop for ever. ``may_exit``: whether the thread may be at its end right after
     this step. ``touches``: the objects that this step and those below act on; ``may_init``, ``must_init``: the
     mbarriers that are initialised on some path or on all paths from here; ``refers``: the arrivals whose tokens are
-    used from here on.
+    used from here on. ``results``: of a step with such results, all that its thread may get there.
     """
 
     number: int
     step: Step | None
     ends: bool | None
-    after: dict[bool | None, tuple[Node, ...]]
+    after: dict[int | None, tuple[Node, ...]]
     may_exit: bool
     touches: frozenset[Object]
     may_init: frozenset[Mbarrier]
     must_init: frozenset[Mbarrier]
     refers: frozenset[EventId]
+    results: frozenset[int] = frozenset()
 
     @property
     def exited(self) -> bool:
@@ -145,7 +165,7 @@ class _Edge(Struct, frozen=True):
     """A way from the conditions before an event to those after it; ``step`` is None if the event does not happen."""
 
     step: Step | None
-    outcome: bool | None
+    outcome: int | None
     target: _Conditions
 
 
@@ -166,14 +186,15 @@ class _Paths:
         lost = formulas.both(-thread.completed, -thread.cut)
         self.ends = (thread.completed, thread.cut, lost)
         self.choices = [list(arrivals(formulas, event)) for event in self.events]
+        self.results = [_results(event) for event in self.events]
         self.nodes: dict[object, Node] = {}
 
     def starts(self) -> tuple[Node, ...]:
         """The first steps of the thread."""
         first = [
             c
-            for event, found in zip(self.events, self.choices, strict=True)
-            for c in (event.presence, event.outcome, *(when for _, when in found))
+            for event, found, results in zip(self.events, self.choices, self.results, strict=True)
+            for c in (event.presence, event.outcome, *(when for _, when in found), *results.values())
         ] + list(self.ends)
         layers: list[dict[_Conditions, list[_Edge]]] = []
         layer: dict[_Conditions, None] = {tuple(first): None}
@@ -190,14 +211,15 @@ class _Paths:
             )
             for conditions in layer
         }
-        for edges in reversed(layers):
+        for edges, results in zip(reversed(layers), reversed(self.results), strict=True):
             self.check()
-            below = {conditions: self._branches(found, below) for conditions, found in edges.items()}
+            all_ = frozenset(results)
+            below = {conditions: self._branches(found, below, all_) for conditions, found in edges.items()}
         return below[tuple(first)]
 
     def _edges(self, index: int, conditions: _Conditions) -> Iterator[_Edge]:
-        choices = self.choices[index]
-        skip = 2 + len(choices)
+        choices, results = self.choices[index], self.results[index]
+        skip = 2 + len(choices) + len(results)
         absent = self._assume(conditions, -conditions[0])
         if absent is not None:
             yield _Edge(None, None, absent[skip:])
@@ -209,27 +231,38 @@ class _Paths:
             here = self._assume(present, present[place])
             if here is None:
                 continue
-            if arrival.kind != "mb.wait":
-                yield _Edge(arrival, None, here[skip:])
+            ways: dict[int, Formula] = {}
+            if arrival.kind == "mb.wait":
+                ways = {True: here[1], False: -here[1]}
+            elif results:
+                ways = dict(zip(results, here[2 + len(choices) :], strict=False))
+            following = {way: there[skip:] for way, when in ways.items() if (there := self._assume(here, when))}
+            if arrival.kind != "mb.wait" and len({*following.values()}) < 2:
+                yield _Edge(arrival, None, next(iter(following.values()), here[skip:]))
                 continue
-            for outcome, result in ((True, here[1]), (False, -here[1])):
-                there = self._assume(here, result)
-                if there is not None:
-                    yield _Edge(arrival, outcome, there[skip:])
+            yield from (_Edge(arrival, way, target) for way, target in following.items())
 
-    def _branches(self, edges: list[_Edge], below: dict[_Conditions, tuple[Node, ...]]) -> tuple[Node, ...]:
+    def _branches(
+        self, edges: list[_Edge], below: dict[_Conditions, tuple[Node, ...]], results: frozenset[int]
+    ) -> tuple[Node, ...]:
         found: dict[Node, None] = {}
-        after: dict[Step, dict[bool | None, tuple[Node, ...]]] = {}
+        after: dict[Step, dict[int | None, tuple[Node, ...]]] = {}
         for edge in edges:
             if edge.step is None:
                 found.update(dict.fromkeys(below[edge.target]))
             elif below[edge.target]:
                 after.setdefault(edge.step, {})[edge.outcome] = below[edge.target]
         for step, following in after.items():
-            found[self._node(step, None, following)] = None
+            found[self._node(step, None, following, frozenset() if None in following else results)] = None
         return tuple(found)
 
-    def _node(self, step: Step | None, ends: bool | None, after: dict[bool | None, tuple[Node, ...]]) -> Node:
+    def _node(
+        self,
+        step: Step | None,
+        ends: bool | None,
+        after: dict[int | None, tuple[Node, ...]],
+        results: frozenset[int] = frozenset(),
+    ) -> Node:
         key = (step, ends, tuple((o, tuple(n.number for n in nodes)) for o, nodes in after.items()))
         if key in self.nodes:
             return self.nodes[key]
@@ -245,7 +278,7 @@ class _Paths:
                 may, must = may | {step.place}, must | {step.place}
             if step.state_of is not None:
                 refers |= {step.state_of}
-        node = self.nodes[key] = Node(len(self.nodes), step, ends, after, exits, touches, may, must, refers)
+        node = self.nodes[key] = Node(len(self.nodes), step, ends, after, exits, touches, may, must, refers, results)
         return node
 
     def _assume(self, conditions: _Conditions, condition: Formula) -> _Conditions | None:
