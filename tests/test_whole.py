@@ -424,7 +424,6 @@ SHARED = """\
             "undecided",
             "whether this is executed",
         ),
-        ("elect.sync %r5|%p1, -1; @%p1 st.shared.u32 [%r2], 1;", "undecided", "whether this is executed"),
         (
             "setp.lt.u32 %p1, %r1, 16; setp.ge.u32 %p2, %r1, 32; or.pred %p1, %p1, %p2; @%p1 barrier.sync 1, 32;",
             "undecided",

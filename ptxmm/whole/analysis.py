@@ -86,7 +86,8 @@ class _Whole:
         found, groups = self._executed()
         if races := self._sure(found, groups):
             return races
-        if not self.machine.strong.choices and not self.machine.decisions:
+        elects = bool(self.machine.leaders.lanes)
+        if not self.machine.strong.choices and not self.machine.decisions and not elects:
             if groups:
                 (one, other), pairs = next(iter(groups.items()))
                 self._refuse_unsure(one, other, found, pairs[0])
@@ -124,7 +125,13 @@ class _Whole:
     def _executed(self) -> tuple[Accesses, Pairs]:
         """The accesses of a run, and the pairs of them that nothing orders, by their instructions."""
         machine = self.machine = Machine(self.kernel, self.plan, self.waiting, self.machine)
-        machine.run(self.limits)
+        try:
+            machine.run(self.limits)
+        except Stopped as stop:
+            if machine.leads and stop.word not in ("undecided", "unsupported"):
+                message = f"this may happen if another lane is elected (9.7.14.14): {stop.message}"
+                raise Stopped("undecided", message, stop.at, stop.thread) from None
+            raise
         found = accesses(machine.memory, machine.trace)
         self._refuse_noncoherent(found)
         self._refuse_opaque()
@@ -152,7 +159,7 @@ class _Whole:
             rows = np.flatnonzero(owners == cta)
             agents, clocks = columns["agent"][rows], columns["clock"][rows]
             alive = np.zeros(len(rows), np.bool_)
-            for view in np.unique(machine.ends[cta * machine.size : (cta + 1) * machine.size]).tolist():
+            for view in np.unique(machine.ends[machine.cta == cta]).tolist():
                 alive |= machine.clocks.after(np.full(len(rows), view), agents - agents - 1, agents, clocks)
             if not alive.all():
                 row = rows[int(np.flatnonzero(~alive)[0])]

@@ -14,8 +14,9 @@ What an operation changes is which view an agent has:
   included, for somebody to ``acquire`` later; the next steps of the agent are not in it.
 - ``acquire(agents, releases)``: each of the agents comes after all of that. To order them behind the steps of an agent
   alone, but not behind what that one came after, give ``Release(NOTHING, agent, clock)``.
-- ``issued(agent)``: what comes before an asynchronous operation of the agent, as what has been in time (``ISSUED``).
+- ``issued(agents)``: what comes before an asynchronous operation of agents, as what has been in time (``ISSUED``).
 - ``fence(threads, kind)``: each executes a proxy fence between the generic proxy and the one that ``kind`` names.
+- ``common(views)``: what all of some views have.
 - ``add_component(cta)``: one more agent, which comes after nothing yet.
 
 A view has *layers* beside base causality order: what precedes a proxy fence that precedes the agent (8.9.5, proxy-
@@ -77,22 +78,26 @@ class _Table:
 
 
 class Clocks:
-    """The clock of each agent; at first these are ``threads`` threads, ``size`` in a CTA."""
+    """The clock of each agent; at first these are ``threads`` threads, ``size`` in a CTA, then ``leaders`` more for
+    each CTA, which are as threads."""
 
-    def __init__(self, threads: int, size: int) -> None:
-        self.threads = threads
-        self.clock = np.ones(threads, np.int32)
-        self.cta = np.arange(threads, dtype=np.int64) // size
-        self._component = np.arange(threads, dtype=np.int64) % size
+    def __init__(self, threads: int, size: int, leaders: int = 0) -> None:
         ctas = threads // size
-        self._used = np.full(ctas, size, np.int64)
-        self._vectors, self._others, self._views = _Table(size), _Table(ctas), _Table(3)
-        self._vectors.add(np.zeros(size, np.int32))
+        self.threads = threads + ctas * leaders
+        self.clock = np.ones(self.threads, np.int32)
+        parts = np.arange(threads, dtype=np.int64), np.arange(ctas * leaders, dtype=np.int64)
+        self.cta = np.concatenate((parts[0] // size, parts[1] // max(leaders, 1)))
+        self._component = np.concatenate((parts[0] % size, size + parts[1] % max(leaders, 1)))
+        self._used = np.full(ctas, size + leaders, np.int64)
+        self._vectors, self._others, self._views = _Table(size + leaders), _Table(ctas), _Table(3)
+        self._vectors.add(np.zeros(size + leaders, np.int32))
         self._rows: dict[bytes, int] = {}
         self._most: dict[tuple[int, ...], int] = {}
         self._numbers: dict[tuple[int, int, int, tuple[tuple[Layer, int], ...]], int] = {}
         self._acquired: dict[tuple[int, int, frozenset[Release]], int] = {}
         self._layers: dict[int, Mapping[Layer, int]] = {}
+        self.timed = False
+        """Whether there is an order in time beside that of causality."""
         self._fenced: dict[str, Numbers] = {}
         nowhere = self._row(np.zeros(ctas, np.int32))
         views = [self._view(cta, 0, nowhere, _NO_LAYERS) for cta in range(ctas)]
@@ -128,14 +133,15 @@ class Clocks:
         self.clock[agent] += 1
         return found
 
-    def issued(self, agent: int) -> Release:
-        """What precedes an operation that ``agent`` issues now, for those who know that it is done (8.9.1.1)."""
-        one, home = np.array([agent]), int(self.cta[agent])
-        view = int(self.views(one)[0])
-        parts = [view, self._layers.get(view, _NO_LAYERS).get(ISSUED, NOTHING)]
-        before = self._join(home, np.unique(parts), one, self.clock[one].astype(np.int64), _NO_LAYERS)
-        self.clock[agent] += 1
-        return Release(self._view(home, 0, 0, {ISSUED: before}), agent, 0)
+    def issued(self, agents: Numbers) -> Release:
+        """What precedes an operation that ``agents`` of a CTA issue now, for those who know that it is done
+        (8.9.1.1)."""
+        self.timed, home = True, int(self.cta[agents[0]])
+        views = np.unique(self.views(agents))
+        parts = [*views.tolist(), *(self._layers.get(v, _NO_LAYERS).get(ISSUED, NOTHING) for v in views.tolist())]
+        before = self._join(home, np.unique(parts), agents, self.clock[agents].astype(np.int64), _NO_LAYERS)
+        self.clock[agents] += 1
+        return Release(self._view(home, 0, 0, {ISSUED: before}), int(agents[0]), 0)
 
     def release_all(self, agents: Numbers) -> Release:
         """The same of some agents of one CTA at once."""
@@ -159,6 +165,24 @@ class Clocks:
             agents, clocks = np.array(steps, np.int64).reshape(-1, 2).T
             self._acquired[key] = self._join(home, views, agents, clocks, self._join_layers(home, views))
         return self._acquired[key]
+
+    def common(self, views: Numbers) -> int:
+        """What all of some views of one CTA have."""
+        every = np.unique(views)
+        if len(every) == 1 or every[0] == NOTHING:
+            return int(every[0])
+        table = self._views.rows[every]
+        home = int(table[0, 0])
+        rows = self._others.rows[table[:, 2]]
+        rows[:, home] = table[:, 1]
+        dense = rows.min(axis=0)
+        for cta in np.flatnonzero((rows != dense).any(axis=0)).tolist():
+            dense[cta] = self._minimum(rows[:, cta])
+        layers = [self._layers.get(view, _NO_LAYERS) for view in every.tolist()]
+        shared = set(layers[0]).intersection(*layers[1:])
+        inside = {layer: self.common(np.array([each[layer] for each in layers], np.int64)) for layer in shared}
+        own, dense[home] = int(dense[home]), 0
+        return self._view(home, own, self._row(dense), inside)
 
     def synchronize(self, threads: Numbers) -> None:
         """Threads of one CTA meet: each comes after what all of them did before."""
@@ -291,6 +315,13 @@ class Clocks:
             same = np.flatnonzero((rows == found).all(axis=1))
             self._most[key] = int(key[same[0]]) if same.size else self._vectors.add(found)
         return self._most[key]
+
+    def _minimum(self, vectors: Rows) -> int:
+        """The vector with the first clock of each component."""
+        rows = self._vectors.rows[np.unique(vectors)]
+        found = rows.min(axis=0)
+        same = np.flatnonzero((rows == found).all(axis=1))
+        return int(np.unique(vectors)[same[0]]) if same.size else self._vectors.add(found)
 
     def _stepped(self, vector: int, agents: Numbers, clocks: Numbers) -> int:
         """``vector`` with the clocks of ``agents`` of its CTA."""

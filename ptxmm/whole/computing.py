@@ -26,7 +26,7 @@ def results(state: State, op: ops.Op, threads: Numbers) -> list[tuple[ops.Reg | 
         case ops.Convert():
             bits = state.bits(op.dst)
             value = state.operand(op.value, op.frm, threads)
-            return [(op.dst, converted(value, op.to, op.frm, op.saturate, bits))]
+            return [(op.dst, converted(value, op, bits))]
         case ops.SetPredicate():
             return _compared(state, op, threads)
         case ops.Select():

@@ -35,10 +35,12 @@ class Copies:
         self._open: dict[int, list[tuple[int, int]]] = {}
 
     def thread(self, agent: int) -> int:
-        """The thread that an agent is, or that has issued its operations."""
-        return self._threads.get(agent, agent)
+        """The thread that an agent is, or that has issued its operations; the first lane of a leader."""
+        machine, thread = self.machine, self._threads.get(agent, agent)
+        return machine.members(thread - machine.count)[0] if thread >= machine.count else thread
 
-    def _agent(self, thread: int, *what: object) -> int:
+    def agent(self, thread: int, *what: object) -> int:
+        """What makes the accesses of the asynchronous operations of a thread of which one learns in this way."""
         key = thread, *what
         if key not in self._agents:
             clocks = self.machine.clocks
@@ -49,7 +51,7 @@ class Copies:
     def _issued(self, threads: Numbers, *what: object) -> Numbers:
         """The agents that make the accesses of what ``threads`` issue now: these come after all that they did."""
         clocks = self.machine.clocks
-        agents = np.array([self._agent(thread, *what) for thread in threads.tolist()], np.int64)
+        agents = np.array([self.agent(thread, *what) for thread in threads.tolist()], np.int64)
         for thread, agent in zip(threads.tolist(), agents.tolist(), strict=True):
             clocks.acquire(np.array([agent]), [clocks.release(thread)])
         return agents
@@ -68,6 +70,8 @@ class Copies:
                 raise Stopped("undefined", message, at, int(threads[wrong[0]]))
         if op.ignore is not None:
             sizes[machine.truth(at, threads, op.ignore.name) ^ op.ignore_negated] = 0
+            if machine.apart:
+                raise Stopped("undecided", "what this copies depends on which lane is elected", at, int(threads[0]))
         to = machine.places(op.dst, "shared", op.size, at, threads)
         self._check_group(at, to, op.size, threads)
         agents = self._issued(threads, "cp.async", _DONE)
@@ -260,10 +264,11 @@ class Copies:
 
     def check_end(self) -> None:
         """Raise ``Stopped`` where a CTA may end, and its shared memory with it, before a bulk copy is done (5.1.7)."""
-        clocks, size = self.machine.clocks, self.machine.size
+        clocks = self.machine.clocks
         for (agent, owner), (clock, at) in self._last.items():
-            threads = np.arange(owner * size, (owner + 1) * size)
-            known = clocks.after(clocks.views(threads), threads, np.full(size, agent), np.full(size, clock))
+            threads = np.flatnonzero(self.machine.cta == owner)
+            given = np.full(len(threads), agent), np.full(len(threads), clock)
+            known = clocks.after(clocks.views(threads), threads, *given)
             if not known.any():
                 message = "the CTA may end, and its shared memory with it, before this is done (5.1.7)"
                 self.machine.unordered(message, at, self.thread(agent))

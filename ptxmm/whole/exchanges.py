@@ -17,12 +17,12 @@ _LANE = WARP_SIZE - 1
 
 def exchanged(op: WarpExchange, lanes: list[int], given: list[Value]) -> tuple[Value, Value]:
     """What ``dst`` and ``predicate`` get in each of ``lanes``, which execute ``op`` together; ``given``: its operands
-    but the mask."""
+    but the mask. Of lanes that elect one of them it is the lowest."""
     first, mode = op.op.partition(".")[::2]
     if first == "shfl":
         return _shuffled(mode, lanes, *given)
     if first == "elect":
-        return unknown(len(lanes)), unknown(len(lanes))  # any lane, from time to time another one
+        return _all(min(lanes), len(lanes)), _each([lane == min(lanes) for lane in lanes])
     (value,) = given
     if not value.known.all():
         return unknown(len(lanes)), unknown(len(lanes))

@@ -23,20 +23,26 @@ from ptxmm.whole import matrices
 from ptxmm.whole.accessing import Accessing
 from ptxmm.whole.computing import results
 from ptxmm.whole.copies import Copies
+from ptxmm.whole.leaders import Leaders
 from ptxmm.whole.mbarriers import Mbarriers
 from ptxmm.whole.meeting import Meeting
 from ptxmm.whole.memory import Flags, Numbers
 from ptxmm.whole.options import ORDERLESS
 from ptxmm.whole.origins import Derived, Inputs, Origin, Result, Words, concrete
 from ptxmm.whole.polls import Outcome, Poll, Round
+from ptxmm.whole.products import Products
 from ptxmm.whole.state import ENDED, RUNS, WAITS, Stopped
 from ptxmm.whole.strong import Arrival, Location, Plan, Strong
-from ptxmm.whole.trace import ATOMIC, READ, WRITE, Trace
+from ptxmm.whole.trace import ASYNC, ATOMIC, READ, WRITE, Trace
 from ptxmm.whole.values import Value, extended, mask, unknown
 
 _OTHER = 255
 _PATIENCE = 512
 """So many steps a CTA waits for others that could go on for ever."""
+
+
+def _picked(choice: Words, words: tuple[int, int]) -> int | None:
+    return None if choice[0] is None else words[choice[0]]
 
 
 def _cut(words: Words, bits: int) -> int | None:
@@ -61,16 +67,19 @@ class Machine(Accessing):
         self.watched = np.zeros(len(self.memory.bytes), np.bool_)
         for location in sorted(plan.watched):
             self._watch(location)
-        self._meeting = Meeting(self)
-        self.mbarriers = Mbarriers(self, self.strong)
+        self.leaders = Leaders(self)
+        self._meeting = Meeting(self, self.leaders)
+        self.mbarriers = Mbarriers(self, self.strong, self.leaders)
         self.copies = Copies(self)
-        self.ends = np.zeros(self.count, np.int64)
+        self.products = Products(self, self.copies)
+        self.leads = self.elects and not plan.exact
+        self.ends = np.zeros(self.every, np.int64)
         """The views of the threads at their ends."""
         self._atomics = np.zeros(len(self.memory.bytes), np.uint8)
         self._back: dict[int, tuple[int, bytes]] = {}
         self._rounds: dict[tuple[int, int, Words, int, bool], Outcome] = {} if before is None else before._rounds
         self._steps = 0
-        self._last = np.zeros(self.count, np.int64)
+        self._last = np.zeros(self.every, np.int64)
         self._turn: int | None = None
 
     def run(self, limits: Limits) -> None:
@@ -85,6 +94,7 @@ class Machine(Accessing):
                 if self._later:
                     message = "whether this comes last depends on more than the order of what is done here"
                     raise Stopped("undecided", message, int(self.pc[self._later[0]]), self._later[0])
+                self.products.check_end()
                 self._meeting.finished(self.mbarriers.lacks)
                 self.mbarriers.check_end()
                 return
@@ -100,16 +110,18 @@ class Machine(Accessing):
                 self._end(threads)
             else:
                 self._execute(at, threads)
+            for leader in self.leaders.stopped():
+                self._end(np.array([leader]))
 
     def _next(self, runs: Flags) -> int:
         """Where those are that go on: furthest behind, of a CTA that the others have kept waiting if there is one."""
         if self._steps % _PATIENCE == 0:
             first = int(np.where(runs, self._last, self._steps).argmin())
-            self._turn = first // self.size if self._last[first] < self._steps - _PATIENCE else None
+            self._turn = int(self.cta[first]) if self._last[first] < self._steps - _PATIENCE else None
         if self._turn is not None:
-            here = slice(self._turn * self.size, (self._turn + 1) * self.size)
-            if runs[here].any():
-                return int(self.pc[here][runs[here]].min())
+            here = runs & (self.cta == self._turn)
+            if here.any():
+                return int(self.pc[here].min())
         return int(self.pc[runs].min())
 
     def _execute(self, at: int, threads: Numbers) -> None:
@@ -119,6 +131,8 @@ class Machine(Accessing):
             holds = self.truth(at, threads, op.guard.register) ^ op.guard.negated
             chosen = threads[holds]
         self.pc[threads] += 1
+        if op.guard is not None and self.apart:
+            chosen = self._lead(op, op.guard, at, chosen)
         if not len(chosen):
             return
         refused = self.kernel.code.refused.get(at)
@@ -129,6 +143,11 @@ class Machine(Accessing):
             words = [word for word in op.source.text.split() if not word.startswith("@")]
             name = words[0] if words else type(op).__name__
             raise Stopped("unsupported", f"`{name.rstrip(';')}` is not followed in a whole launch yet", at)
+        if at in self.products.touching:
+            self.products.touch(at, chosen)
+        if chosen[-1] >= self.count and isinstance(op, _TOGETHER):
+            message = "an elected lane that executes alone what a warp executes together is not followed yet"
+            raise Stopped("unsupported", message, at, int(chosen[-1]))
         execute(self, op, at, chosen)
 
     def lacks(self, thread: int) -> tuple[str, list[int]]:
@@ -142,10 +161,43 @@ class Machine(Accessing):
                 return f"another value of {self.memory.name(location[0])}", []
         return "something that nobody does", []
 
+    def _lead(self, op: ops.Op, guard: ops.Guard, at: int, chosen: Numbers) -> Numbers:
+        """The leaders of warps that execute an instruction which their lanes do not, or the other way round, begin;
+        those of the threads ``chosen`` that execute it all the same."""
+        for leader, word in self.leaders.split(self.apart, at):
+            lanes, holds = self.leaders.lanes[leader], word ^ guard.negated
+            if isinstance(op, ops.Branch):
+                self.leaders.branch(leader, at, holds)
+                chosen = np.setdiff1d(chosen, lanes)
+            elif isinstance(op, ops.COMPUTING):
+                self._choose(op, at, leader, holds)
+                chosen = np.setdiff1d(chosen, lanes)
+            elif holds:
+                self.leaders.alone(leader, at, guard.register, word)
+            else:
+                message = "which lane is elected makes a difference here (9.7.14.14)"
+                raise Stopped("undecided", message, at, int(lanes[0]))
+        return chosen
+
+    def _choose(self, op: ops.Op, at: int, leader: int, holds: bool) -> None:
+        """What the lanes of a leader compute, if they are elected and ``holds``, or if they are not and it does not."""
+        lanes, elected = self.leaders.lanes[leader], self.leaders.elected(at, self.leaders.lanes[leader])
+        for register, value in results(self, op, lanes):
+            assert register is not None
+            before = self.register(register.name, lanes)
+            self.assign(register, lanes, unknown(len(lanes)))
+            for number in np.flatnonzero(value.known & before.known).tolist():
+                words = int(before.words[number]), int(value.words[number])
+                chosen = words if holds else words[::-1]
+                origin = Derived(partial(_picked, words=chosen), (elected,), chosen[0])
+                self.origins.setdefault(register.name, {})[int(lanes[number])] = origin
+
     def _end(self, threads: Numbers) -> None:
         self.mode[threads] = ENDED
         self.tell("end", None, 0, 0, threads)
         self.ends[threads] = self.clocks.views(threads)
+        for leader in threads[threads >= self.count].tolist():
+            self.leaders.end(leader)
 
     def places(
         self, address: ops.Address, space: str | None, size: int, at: int, threads: Numbers, alignment: int = 0
@@ -177,7 +229,7 @@ class Machine(Accessing):
 
     def _check_alive(self, places: Numbers, at: int, threads: Numbers) -> None:
         """Raise ``Stopped`` where the CTA has ended whose shared memory another one accesses."""
-        ctas = self.memory.remote(places, threads // self.size)
+        ctas = self.memory.remote(places, self.cta[threads])
         for cta in np.unique(ctas[ctas >= 0]).tolist():
             thread = int(threads[ctas == cta][0])
             if not isinstance(self.body[at], _REMOTE):
@@ -522,7 +574,26 @@ class Machine(Accessing):
     def copy(self, op: Any, at: int, threads: Numbers) -> None:
         """Asynchronous copies, their groups, and proxy fences."""
         self.changes += 1
+        if isinstance(op, ops.AsyncCommit | ops.AsyncWait) and op.kind == "wgmma":
+            self.warpgroup(op, at, threads)
+            return
         _COPIES[type(op)](self.copies, op, at, threads)
+        if isinstance(op, ops.ProxyFence) and op.kind == ASYNC:
+            self.products.issues(threads)
+
+    def warpgroup(self, op: Any, at: int, threads: Numbers) -> None:
+        """What the warps of a warpgroup execute together."""
+        self.changes += 1
+        for group in self.products.together(at, threads):
+            match op:
+                case ops.WgmmaFence():
+                    self.products.fence(op, at, group)
+                case ops.Wgmma():
+                    self.products.product(op, at, group)
+                case ops.AsyncCommit():
+                    self.products.commit(group)
+                case ops.AsyncWait():
+                    self.products.wait(op.pending or 0, group)
 
     def order(self, op: Any, at: int, threads: Numbers) -> None:
         """``fence``, ``membar``."""
@@ -536,10 +607,12 @@ class Machine(Accessing):
         self.changes += 1
         _MATRICES[type(op)](self, op, at, threads)
 
-    def nothing(self, op: Any, at: int, threads: Numbers) -> None:
-        """What has no effect on memory."""
 
-
+_TOGETHER = (
+    ops.Barrier, ops.BarrierReduction, ops.ClusterBarrier, ops.WarpBarrier, ops.WarpExchange, ops.LoadMatrix,
+    ops.StoreMatrix, ops.Wmma, ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters,
+)  # fmt: skip
+"""What the threads of a warp execute together."""
 _REMOTE = (ops.Load, ops.Store, ops.Atomic, ops.MbarrierArrive, ops.MbarrierTx, ops.BulkCopy, ops.AsyncStore)
 """What may access shared memory of other CTAs of the cluster."""
 _MBARRIERS: Mapping[type, Callable[[Mbarriers, Any, int, Numbers, Numbers], None]] = {
@@ -585,7 +658,7 @@ _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys((ops.MbarrierInit, ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait), Machine.mbarrier),
     **dict.fromkeys(_COPIES, Machine.copy),
     **dict.fromkeys(_MATRICES, Machine.matrix),
-    ops.SetMaxRegisters: Machine.nothing,
+    **dict.fromkeys((ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters), Machine.warpgroup),
     ops.MbarrierInitFence: Machine.init_fence,
 }  # fmt: skip
 """What is followed; every other instruction is refused where it is executed."""

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.whole.clocks import ISSUED, NOTHING, Release
+from ptxmm.whole.leaders import Leaders
 from ptxmm.whole.memory import Flags, Numbers
 from ptxmm.whole.retries import Retries
 from ptxmm.whole.state import RUNS, WAITS, State, Stopped
@@ -62,17 +63,19 @@ def _after(state: State, views: Numbers, threads: Numbers, others: Moments, time
     them, clocks = (np.tile(np.array(each, np.int64), shape[0]) for each in (others.threads, others.clocks))
     views = np.repeat(views, shape[1])
     found = state.clocks.after(views, np.repeat(threads, shape[1]), them, clocks)
-    rest = np.flatnonzero(~found) if timed and state.kernel.grid.cluster is not None else them[:0]
+    rest = np.flatnonzero(~found) if timed and state.clocks.timed else them[:0]
     if rest.size:
         found[rest] = state.clocks.passed([ISSUED] * len(rest), views[rest], them[rest], clocks[rest])
     return found.reshape(shape)
 
 
 class Completed(Struct):
-    """A phase that is complete: the ``waits`` that returned true for it, and what was done in it."""
+    """A phase that is complete: the ``waits`` that returned true for it, and what was done in it; ``led``: the waits of
+    all lanes of a warp, as those of its leader."""
 
     waits: Moments
     done: Moments
+    led: Moments = field(default_factory=Moments)
 
 
 class Mbarrier(Struct):
@@ -121,8 +124,8 @@ def _all(it: Mbarrier) -> Moments:
 class Mbarriers:
     """The mbarriers of the launch of ``state``."""
 
-    def __init__(self, state: State, strong: Strong) -> None:
-        self.state, self._strong = state, strong
+    def __init__(self, state: State, strong: Strong, leaders: Leaders) -> None:
+        self.state, self._strong, self._leaders = state, strong, leaders
         self._found: dict[int, Mbarrier] = {}
         self._tokens: dict[int, tuple[Mbarrier, int]] = {}
         self._inits: dict[int, int] = {}
@@ -236,6 +239,7 @@ class Mbarriers:
     def _release(self, it: Mbarrier, scope: ops.Scope, sem: str, threads: Numbers) -> None:
         """What an operation of threads, and their fences before it, hand on to those who wait (9.7.14.15.13)."""
         clocks = self.state.clocks
+        threads = np.concatenate((threads, self._leaders.among(threads)))
         it.heads += [head for thread in threads.tolist() for head in self._strong.fenced(thread)]
         for cta in np.unique(clocks.cta[threads]).tolist() if sem == "release" else ():
             here = threads[clocks.cta[threads] == cta]
@@ -249,7 +253,7 @@ class Mbarriers:
         self.state.tell("arrive", ("mbarrier", place), it.phase, at, np.array([release.agent]))
         it.late.append(release)
         if self.state.kernel.grid.cluster is not None:
-            it.late.append(self.state.clocks.issued(thread))
+            it.late.append(self.state.clocks.issued(one))
         self._change(it, at, thread, _Counts(0, -size))
 
     def arrive_late(self, place: int, at: int, thread: int, increments: bool, release: Release | None) -> None:
@@ -322,6 +326,7 @@ class Mbarriers:
         if phase < 0 or not len(threads):
             return np.ones(len(threads), np.bool_)
         found = np.asarray(it.waits.known(self.state, threads, timed=True).any(axis=1))
+        found |= it.led.known(self.state, threads).any(axis=1)
         if not it.done.late:
             found |= it.done.known(self.state, threads, timed=True).all(axis=1)
         return found
@@ -337,6 +342,7 @@ class Mbarriers:
             self._acquire(it, op, threads, at)
         state.tell("pass", ("mbarrier", it.place), it.phase - 1, at, threads)
         it.before.waits.add(state, threads)
+        it.before.led.add(state, self._leaders.among(threads))
         it.waited = it.phase - 1
         it.last.update(zip(threads.tolist(), state.clocks.clock[threads].tolist(), strict=True))
         state.assign(op.dst, threads, constant(1, 1, len(threads)))
@@ -443,10 +449,10 @@ class Mbarriers:
         """What others do to an mbarrier is done before its CTA ends (5.1.7)."""
         state = self.state
         for it in self._found.values():
-            first = int(state.clocks.cta[it.owner]) * state.size
-            views = state.clocks.views(np.arange(first, first + state.size))
+            members = np.flatnonzero(state.cta == state.clocks.cta[it.owner])
+            views, size = state.clocks.views(members), len(members)
             for phase, thread, clock, at in it.far:
-                given = np.full(state.size, -1), np.full(state.size, thread), np.full(state.size, clock)
+                given = np.full(size, -1), np.full(size, thread), np.full(size, clock)
                 if phase > it.waited and not state.clocks.after(views, *given).any():
                     state.unordered(f"the CTA of {it.name} may end before this (5.1.7)", at, thread)
 

@@ -12,6 +12,7 @@ from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
 from ptxmm.whole.clocks import NOTHING, Release
 from ptxmm.whole.exchanges import exchanged
+from ptxmm.whole.leaders import Leaders
 from ptxmm.whole.memory import Numbers
 from ptxmm.whole.state import ENDED, RUNS, WAITS, State, Stopped
 from ptxmm.whole.strong import CLUSTER, Head, Strong
@@ -49,10 +50,10 @@ class ClusterPhase(Struct):
 
 
 class Meeting:
-    """Who waits for whom, of the threads of ``state``."""
+    """Who waits for whom, of the threads of ``state``, and the leaders of its warps."""
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    def __init__(self, state: State, leaders: Leaders) -> None:
+        self.state, self._leaders = state, leaders
         self._barriers: dict[tuple[int, int], Phase] = {}
         self._passed: dict[tuple[int, int], dict[int, int]] = {}
         self._numbers: dict[tuple[int, int], int] = {}
@@ -113,7 +114,9 @@ class Meeting:
             "wait" if waits else "arrive", ("barrier", *key), self._numbers.get(key, 0), at, np.array(lanes)
         )
         if not waits:
-            phase.released.append(self.state.clocks.release_all(np.array(lanes)))
+            arriving = np.array(lanes)
+            arriving = np.concatenate((arriving, self._leaders.among(arriving)))
+            phase.released.append(self.state.clocks.release_all(arriving))
 
     def _counted(self, phase: Phase, warp: int) -> bool:
         """Whether all of a warp that have not ended are there, and some of it."""
@@ -158,7 +161,7 @@ class Meeting:
         if phase.aligned:
             self._check_aligned(phase)
         self._reduce(phase)
-        self.state.clocks.synchronize(waiting)
+        self.state.clocks.synchronize(np.concatenate((waiting, self._leaders.among(waiting))))
         self.state.clocks.acquire(waiting, phase.released)
         self.state.mode[waiting] = RUNS
         number = self._numbers[key] = self._numbers.get(key, 0) + 1
@@ -246,8 +249,16 @@ class Meeting:
                 self._arrivals[thread] = len(phases) - 1
                 state.tell("arrive", ("cluster", cluster), len(phases) - 1, at, np.array([thread]))
                 phases[-1].arrived[thread] = strong.released(thread, op.sem == "release")
+                self._arrive_leader(phases[-1], thread, op, strong)
                 self._complete_cluster(cluster)
         self._go_on(strong)
+
+    def _arrive_leader(self, phase: ClusterPhase, thread: int, op: ops.ClusterBarrier, strong: Strong) -> None:
+        """The leader of a warp arrives with the last of its lanes."""
+        leader = self.state.count + self.state.warp(thread)
+        lanes = self._leaders.lanes.get(leader)
+        if lanes is not None and all(lane in phase.arrived for lane in lanes.tolist()):
+            phase.arrived[leader] = strong.released(leader, op.sem == "release")
 
     def _complete_cluster(self, cluster: int) -> None:
         """Complete the phase of a cluster to which all threads have come that have not ended."""
@@ -306,7 +317,7 @@ class Meeting:
                 del parked[thread]
             self.state.mode[together] = RUNS
             if isinstance(op, ops.WarpBarrier):
-                self.state.clocks.synchronize(together)
+                self.state.clocks.synchronize(np.concatenate((together, self._leaders.among(together))))
                 self.state.tell("pass", ("warp", warp), 0, int(self.state.pc[together[0]]) - 1, together)
             else:
                 assert isinstance(op, ops.WarpExchange)
@@ -316,8 +327,22 @@ class Meeting:
         given = [self.state.operand(o, t, threads) for o, t in zip(op.operands[:-1], op.read[:-1], strict=True)]
         lanes = [thread % self.state.size % WARP_SIZE for thread in threads.tolist()]
         first, second = exchanged(op, lanes, given)
+        if op.op == "elect" and len(lanes) > 1:
+            self._elect(op, threads)
+            if self.state.leads:
+                return
         self.state.assign(op.dst, threads, first)
         self.state.assign(op.predicate, threads, second)
+
+    def _elect(self, op: ops.WarpExchange, threads: Numbers) -> None:
+        """Lanes elect one of them; nobody knows which, unless this is one execution (9.7.14.14)."""
+        state = self.state
+        result = self._leaders.elected(int(state.pc[threads[0]]) - 1, threads)
+        if state.leads:
+            for register in (op.dst, op.predicate):
+                state.assign(register, threads, unknown(len(threads)))
+            if op.predicate is not None:
+                state.origins.setdefault(op.predicate.name, {}).update(dict.fromkeys(threads.tolist(), result))
 
     def released(self, strong: Strong) -> bool:
         """Whether somebody need not wait any longer because threads have ended."""

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.objects import Object
 from ptxmm.program.initial import number, real
-from ptxmm.program.source import AddressOf, Constant, Initial, Real
+from ptxmm.program.source import AddressOf, Constant, Initial, Real, TensorMapValue
+from ptxmm.ptx.ops import TENSORMAP_BYTES
 
 Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -27,6 +28,8 @@ _WINDOW_START = 1024
 _SHARED, _LOCAL, _CONST, _PARAM, _GLOBAL = 1 << 40, 1 << 44, 1 << 42, 1 << 43, 0x70 << 40
 _CTA_BITS, _THREAD_BITS = 26, 24
 _BASES = {"const": _CONST, "param": _PARAM, "global": 0}
+_STEPS = {"shared": 1024}
+"""Patterns of swizzled matrices begin at multiples of this (PTX ISA 9.7.16.5.1.2.7)."""
 MOST_BYTES = 1 << 30
 _MOST_CTAS = (_CONST - _SHARED) >> _CTA_BITS
 
@@ -60,7 +63,8 @@ class Memory:
         self._clusters, self._ranks = np.array(places, np.int64).T
         self._ctas = np.full((self._clusters.max() + 1, self._ranks.max() + 1), -1, np.int64)
         self._ctas[self._clusters, self._ranks] = np.arange(ctas)
-        self._size = size
+        self.cta = np.arange(ctas * size) // size
+        """The CTA of each thread."""
         self.instances = sorted(self._placed(variables, named, ctas, ctas * size), key=lambda item: item.base)
         total = sum(_padded(item.variable.size) for item in self.instances)
         if total > MOST_BYTES:
@@ -87,9 +91,9 @@ class Memory:
         for name, item in variables.items():
             if item.space not in ends or (item.space in ("shared", "local") and name not in named):
                 continue
-            step = max(256, item.aligned)
+            step = max(_STEPS.get(item.space, 256), item.aligned)
             self.symbols[name] = address = -(-ends[item.space] // step) * step
-            ends[item.space] = address + item.size + _GAP
+            ends[item.space] = address + item.size + (_STEPS.get(item.space) or _GAP)
             for owner in range({"shared": ctas, "local": threads}.get(item.space, 1)):
                 own = item.space in ("shared", "local")
                 yield Instance(item, address + self.window(item.space, owner), 0, owner if own else -1)
@@ -104,7 +108,7 @@ class Memory:
     def windows(self, space: str, threads: Numbers) -> Words:
         """The same for each of ``threads``."""
         if space == "shared":
-            return _window(threads // self._size)
+            return _window(self.cta[threads])
         if space == "local":
             return (_LOCAL + (threads << _THREAD_BITS)).astype(np.uint64)
         return np.full(len(threads), _BASES[space], np.uint64)
@@ -119,7 +123,7 @@ class Memory:
         if space != "shared::cluster":
             return addresses + self.windows(name, threads), ranks == 0
         valid: Flags = ranks <= self._ctas.shape[1]
-        own = threads // self._size
+        own = self.cta[threads]
         named = self._ctas[self._clusters[own], np.where(valid, ranks - 1, 0)]
         inside = addresses & np.uint64((1 << _CTA_BITS) - 1)
         return inside + _window(np.where(ranks == 0, own, named)), valid
@@ -130,7 +134,7 @@ class Memory:
         if space != "shared::cluster":
             return addresses - self.windows(name, threads)
         ctas = self._cta_of(addresses)
-        above = np.where(ctas == threads // self._size, 0, self._ranks[ctas] + 1)
+        above = np.where(ctas == self.cta[threads], 0, self._ranks[ctas] + 1)
         return (addresses & np.uint64((1 << _CTA_BITS) - 1)) | (above << _CTA_BITS).astype(np.uint64)
 
     def mapped(self, addresses: Words, ranks: Words, threads: Numbers) -> tuple[Words, Flags]:
@@ -138,7 +142,7 @@ class Memory:
         these there are."""
         valid: Flags = ranks < np.uint64(self._ctas.shape[1])
         number = np.where(valid, ranks, np.uint64(0)).astype(np.int64)
-        ctas = self._ctas[self._clusters[threads // self._size], number]
+        ctas = self._ctas[self._clusters[self.cta[threads]], number]
         return (addresses & np.uint64((1 << _CTA_BITS) - 1)) + _window(ctas), valid
 
     def ranks(self, addresses: Words) -> Words:
@@ -163,7 +167,7 @@ class Memory:
         }[name]
         found: Flags = (addresses >= np.uint64(first)) & (addresses < np.uint64(last))
         if name == "shared":
-            owner, own = self._cta_of(addresses), threads // self._size
+            owner, own = self._cta_of(addresses), self.cta[threads]
             near = self._clusters[owner] == self._clusters[own] if space == "shared::cluster" else owner == own
             found &= near
         return found
@@ -176,7 +180,7 @@ class Memory:
         at = np.maximum(at, 0)
         offsets = addresses - self._bases[at]
         inside &= offsets + np.uint64(size) <= self._sizes[at]
-        owners, own = self._owners[at], threads // self._size
+        owners, own = self._owners[at], self.cta[threads]
         near = self._clusters[np.where(self._shared[at], owners, 0)] == self._clusters[own]
         inside &= (owners < 0) | np.where(self._shared[at], near, owners == threads)
         places = self.starts[at] + offsets.astype(np.int64)
@@ -222,7 +226,8 @@ class Memory:
             place = item.start + at * width
             content = self._content(value, variable)
             if content is None:
-                self.known[place : min(end, place + max(width, 8))] = False
+                wide = TENSORMAP_BYTES if isinstance(value, TensorMapValue) else max(width, 8)
+                self.known[place : min(end, place + wide)] = False
             else:
                 self.bytes[place : place + width] = np.frombuffer(content.to_bytes(width, "little"), np.uint8)
 

@@ -13,8 +13,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 Key: TypeAlias = tuple[int, int]
-"""A read: the thread, and the number of the read among those of the thread."""
-
+"""A read: the thread, and the number of the read among those of the thread. Or an election: ``ELECTED``, and the number
+of the leader."""
+ELECTED = -1
 
 Words: TypeAlias = tuple[int | None, ...]
 """Numbers, None where they are not known."""

@@ -15,7 +15,7 @@ from ptxmm.ptx.isa import uses
 from ptxmm.whole.clocks import Clocks
 from ptxmm.whole.history import History, Kind
 from ptxmm.whole.memory import Flags, Memory, Numbers, Words
-from ptxmm.whole.origins import Decision, Origin
+from ptxmm.whole.origins import ELECTED, Decision, Origin
 from ptxmm.whole.result import Answer
 from ptxmm.whole.values import Value, constant, cut, unknown
 
@@ -31,7 +31,8 @@ class Stopped(Exception):
 
 
 class State:
-    """The threads of a launch of ``kernel``: ``count`` in all, ``size`` in a CTA; ``pc``: the instruction that each
+    """The threads of a launch of ``kernel``: ``count`` in all, ``size`` in a CTA; after them come the leaders of warps,
+    if there are elections (``leaders``). ``cta``: the CTA of each; ``pc``: the instruction that each
     comes to; ``mode``: whether it runs, waits or has ended. ``clusters``: the cluster of each CTA. ``changes``: how
     often a register or memory got another value; ``turn``: how often somebody operated on an mbarrier. ``undecided``:
     why other executions may be another matter, if that is known; ``exact``: whether what is not ordered here is not so
@@ -46,9 +47,15 @@ class State:
         located = [cluster_of(grid, cta) for cta in range(grid.ctas)]
         self.clusters = np.array([cluster for cluster, _ in located], np.int64)
         self.memory = Memory(kernel.variables, {n for op in self.body for n in symbols(op)}, located, self.size)
-        self.clocks = Clocks(self.count, self.size)
-        self.pc = np.zeros(self.count, np.int64)
-        self.mode = np.full(self.count, RUNS, np.int8)
+        self.elects = any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in self.body)
+        self.leads = False
+        warps = -(-self.size // WARP_SIZE)
+        self.clocks = Clocks(self.count, self.size, warps if self.elects else 0)
+        self.cta = self.memory.cta = self.clocks.cta
+        self.every = len(self.cta)
+        self.pc = np.zeros(self.every, np.int64)
+        self.mode = np.full(self.every, RUNS, np.int8)
+        self.mode[self.count :] = ENDED
         self.changes = self.turn = 0
         self.undecided: Stopped | None = None
         self.exact = True
@@ -56,6 +63,7 @@ class State:
         self._registers: dict[str, Value] = {}
         self.origins: dict[str, dict[int, Origin]] = {}
         self.decisions: dict[tuple[Origin, int], Decision] = {}
+        self.apart: dict[int, tuple[Origin, bool]] = {}
         self._special: dict[str, Value] = {} if before is None else before._special
         if before is None:
             self._start()
@@ -83,11 +91,12 @@ class State:
         found = [special_values(grid, cta, thread) for cta in range(grid.ctas) for thread in range(grid.size)]
         clocks = {f"sreg {name}" for name in CLOCKS}
         for name in (found[0].keys() & used) - clocks:
-            words = np.array([values[name] for values in found], np.uint64)
-            self._special[name] = Value(words, np.ones(self.count, np.bool_))
+            words = np.zeros(self.every, np.uint64)
+            words[: self.count] = [values[name] for values in found]
+            self._special[name] = Value(words, np.arange(self.every) < self.count)
         for name, half in self.kernel.workspace.items():
             address = self.memory.symbols[half.place.name]
-            self._special[name] = constant(address >> 32 * half.high, 32, self.count)
+            self._special[name] = constant(address >> 32 * half.high, 32, self.every)
 
     def warp(self, thread: int) -> int:
         """The number of the warp of a thread, in the launch."""
@@ -104,7 +113,9 @@ class State:
         return self.kernel.code.registers[register.name].bits
 
     def truth(self, at: int, threads: Numbers, register: str) -> Flags:
-        """What a predicate is, on which it depends what is executed."""
+        """What a predicate is, on which it depends what is executed; ``apart`` gets the threads in which that depends
+        on who is elected."""
+        self.apart = {}
         value = self.register(register, threads)
         holds: Flags = value.words != 0
         origins = self.origins.get(register, {})
@@ -115,6 +126,9 @@ class State:
                 raise Stopped("undecided", message, at, thread)
             origin = origins[thread]
             holds[number] = origin.word != 0
+            if any(kind == ELECTED for kind, _ in origin.reads()):
+                self.apart[thread] = origin, bool(holds[number])
+                continue
             self.decisions.setdefault((origin, at), Decision(origin, bool(holds[number]), at, thread))
         return holds
 
@@ -130,13 +144,35 @@ class State:
             return
         held = self._registers.get(register.name)
         if held is None:
-            held = self._registers[register.name] = unknown(self.count)
+            held = self._registers[register.name] = unknown(self.every)
         if (held.words[threads] != value.words).any() or (held.known[threads] != value.known).any():
             self.changes += 1
         held.words[threads], held.known[threads] = value.words, value.known
         if origins := self.origins.get(register.name):
             for thread in threads.tolist():
                 origins.pop(thread, None)
+
+    def lose(self, name: str, threads: Numbers) -> None:
+        """Nothing is known of a register in some threads."""
+        self.assign(ops.Reg(name), threads, unknown(len(threads)))
+
+    def put(self, name: str, thread: int, word: int) -> None:
+        """Give a register a value in one thread."""
+        self.assign(ops.Reg(name), np.array([thread]), Value(np.array([word], np.uint64), np.ones(1, np.bool_)))
+
+    def share(self, name: str, lanes: Numbers, leader: int) -> None:
+        """Give a leader what a register is in all of its lanes, if it is elected."""
+        value = self.register(name, lanes)
+        words = {int(word) if known else None for word, known in zip(value.words, value.known, strict=True)}
+        if words == {None}:
+            origins = [self.origins.get(name, {}).get(thread) for thread in lanes.tolist()]
+            elected = {(ELECTED, leader): 1}
+            if all(origin is not None and set(origin.reads()) == elected.keys() for origin in origins):
+                words = {None if origin is None else origin.given(elected) for origin in origins}
+        if len(words) == 1 and (word := words.pop()) is not None:
+            self.put(name, leader, word)
+        else:
+            self.lose(name, np.array([leader]))
 
     def operand(self, operand: ops.Operand, type_: ops.Type, threads: Numbers) -> Value:
         """The value of a source operand, as one of ``type_``."""

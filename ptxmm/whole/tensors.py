@@ -43,8 +43,11 @@ def described(state: State, place: int, rank: int, at: int, thread: int) -> Tens
     """What the tensor map at a place of the arena says. Raises ``Stopped`` where that is not known."""
     memory = state.memory
     instance = memory.instances[int(memory.instance_of(np.array([place]))[0])]
-    first = (instance.variable.initial or (None,))[0]
-    if place != instance.start or not isinstance(first, TensorMapValue):
+    number, inside = divmod(place - instance.start, instance.variable.type.bytes)
+    values = instance.variable.initial or ()
+    alone = not place - instance.start and len(values) == 1
+    first = values[0 if alone else number] if number < len(values) else None
+    if (inside and not alone) or not isinstance(first, TensorMapValue):
         raise Stopped("unsupported", "a tensor map whose content is not known is not followed", at, thread)
     address = memory.symbols.get(first.target.name)
     if address is None:

@@ -1,8 +1,8 @@
 """Arithmetic of all threads at once: a value is an array of unsigned numbers, with a flag for each that is known.
 
 Integers of up to 64 bits that many programs compute with have functions of arrays. Everything else goes through the
-arithmetic of the interpreter, number by number; floating-point results are left unknown, as nothing that synchronizes
-depends on them.
+arithmetic of the interpreter, number by number. Of floating-point numbers most are data that nobody knows; those that
+are known are arguments of the launch, and what is computed with them may decide what a kernel does.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import numpy as np
 from msgspec import Struct
 
 from ptxmm.events.explicit.values import arithmetic
-from ptxmm.ptx.ops import Type
+from ptxmm.ptx.ops import Convert, Type
 from ptxmm.whole.memory import Flags, Words
+
+_REALS = (32, 64)
 
 
 class Value(Struct, frozen=True):
@@ -123,10 +125,13 @@ def computed(op: str, type_: Type, given: Sequence[Value]) -> Value:
     known = np.logical_and.reduce([value.known for value in given])
     if op == "mov":
         return Value(cut(given[0].words, type_.bits), known)
-    if type_.kind in ("f", "bf") or type_.bits > 64 or not known.any():
+    real = type_.kind in ("f", "bf")
+    if type_.bits > 64 or not known.any() or (real and type_.bits not in _REALS):
         return unknown(count)
     words = [value.words for value in given]
     bits = arithmetic.result_bits(op, type_)
+    if real:
+        return Value(one_by_one(lambda *each: arithmetic.compute(op, type_, *each), words, known), known)
     wide = _WIDE.get(op) if type_.bits <= 32 else None
     function = wide or _FUNCTIONS.get(op)
     if function is not None and bits <= 64:
@@ -138,10 +143,18 @@ def computed(op: str, type_: Type, given: Sequence[Value]) -> Value:
     return Value(one_by_one(lambda *each: arithmetic.compute(op, type_, *each), words, known), known)
 
 
-def converted(value: Value, to: Type, frm: Type, saturate: bool, bits: int) -> Value:
-    """``cvt`` of an integer to a register of ``bits`` bits; of and to floating-point numbers nothing is known."""
-    if {to.kind, frm.kind} & {"f", "bf"} or max(to.bits, frm.bits) > 64:
+def converted(value: Value, op: Convert, bits: int) -> Value:
+    """``cvt`` to a register of ``bits`` bits."""
+    to, frm, saturate = op.to, op.frm, op.saturate
+    if max(to.bits, frm.bits) > 64 or not value.known.any():
         return unknown(len(value.words))
+    if {to.kind, frm.kind} & {"f", "bf"}:
+
+        def number(word: int) -> int:
+            return arithmetic.convert(word, to, frm, saturate, op.rounding, op.flush)
+
+        words = one_by_one(number, [cut(value.words, frm.bits)], value.known)
+        return Value(extended(words, to.bits, bits) if to.signed else words, value.known)
     words = _numbers(value.words, frm)
     if saturate:
         words = one_by_one(lambda n: arithmetic.convert(n, to, frm, True), [cut(value.words, frm.bits)], value.known)
@@ -152,6 +165,9 @@ def converted(value: Value, to: Type, frm: Type, saturate: bool, bits: int) -> V
 def one_by_one(function: Callable[..., int], words: Sequence[Words], known: Flags) -> Words:
     """``function`` of Python's integers in each thread in which its operands are ``known``."""
     found = np.zeros(len(known), np.uint64)
+    if known.all() and all((array == array[0]).all() for array in words):
+        found[:] = function(*(int(array[0]) for array in words))
+        return found
     memo: dict[tuple[int, ...], int] = {}
     rows = zip(*(array.tolist() for array in words), strict=True)
     for at, (row, sure) in enumerate(zip(rows, known.tolist(), strict=True)):

@@ -14,8 +14,10 @@ from ptxmm.formats.initializers import MAX_ELEMENTS, TYPES
 from ptxmm.formats.modules.libcu import EXAMPLES, LibraryType, NotLibrary, library_type
 from ptxmm.formats.modules.table import Table, integer
 from ptxmm.formats.text import at
-from ptxmm.ptx.ops import Type
+from ptxmm.ptx.ops import TENSORMAP_BYTES, Type
 
+TENSORMAP_ALIGNMENT = 64
+"""Of a ``CUtensorMap``, in bytes."""
 _PLACE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\+\s*([0-9]{1,18}))?")
 
 Scalar = int | float | str
@@ -23,11 +25,13 @@ Scalar = int | float | str
 
 
 class Piece(Struct, frozen=True):
-    """Bytes of an argument: ``value`` in ``type`` (None: that of the parameter) at ``offset``."""
+    """Bytes of an argument: ``value`` in ``type`` (None: that of the parameter) at ``offset``; ``tensormap``: it is the
+    tensor map of that name."""
 
     offset: int
     type: Type | None
     value: Scalar
+    tensormap: bool = False
 
 
 class Argument(Struct, frozen=True):
@@ -112,6 +116,13 @@ def _fields(table: Table, items: list[Any]) -> tuple[Piece, ...]:
         if not isinstance(item, dict) or len(item) != 1:
             raise table.error("args", "a field is a type and its value", "as in { u32 = 5 }")
         ((name, value),) = item.items()
+        if name == "tensormap":
+            if not isinstance(value, str):
+                raise table.error("args", "a tensor map in a structure is an object", 'as in { tensormap = "map" }')
+            offset = -(-offset // TENSORMAP_ALIGNMENT) * TENSORMAP_ALIGNMENT
+            found.append(Piece(offset, None, value, True))
+            offset += TENSORMAP_BYTES
+            continue
         type_ = _type(table, "args", name)
         offset = -(-offset // type_.bytes) * type_.bytes
         found.append(Piece(offset, type_, _scalar(table, "args", value)))

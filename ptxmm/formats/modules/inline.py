@@ -274,8 +274,10 @@ class _Frame:
             self.emit("mov.u64", target, syntax.Sum(name, found[1], self.item.span) if found[1] else name, guard=guard)
             return
         inside = range(offset, offset + type_.bytes)
-        if any(i not in parameter.bytes for i in inside) or any(
-            o - type_.bytes < offset < o + 8 for o in parameter.addresses
+        if (
+            any(i not in parameter.bytes for i in inside)
+            or any(o - type_.bytes < offset < o + 8 for o in parameter.addresses)
+            or parameter.opaque(offset, type_.bytes)
         ):
             self.emit(f"mov.b{width}", target, self.number(0), refusal=self.no_parameter())
             return

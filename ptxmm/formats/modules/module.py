@@ -23,6 +23,7 @@ from ptxmm.formats.modules.unwritten import written_first
 from ptxmm.program.build import build
 from ptxmm.program.source import (
     AddressOf,
+    Initial,
     NameTerm,
     TensorMapValue,
     TestSource,
@@ -71,6 +72,10 @@ def _launched(
     remarks: dict[str, None] = {}
     partial = False
     for kernel in kernels:
+        for item in kernel.variables.values():
+            if item.space == "param" and len(item.initial or ()) > 1 and any(map(_is_map, item.initial or ())):
+                message, hint = "a tensor map in a structure is followed by `check --whole` only", "make it a parameter"
+                raise launch.error(kernel.grid.spans["args"], message, "unsupported", hint)
         observed = _observed(kernel, len(threads))
         code = pruned(kernel.code, frozenset().union(*observed))
         try:
@@ -109,6 +114,10 @@ def _launched(
         return build(source)
     except PtxmmError as error:
         raise _placed(error, source, launch) from None
+
+
+def _is_map(value: Initial) -> bool:
+    return isinstance(value, TensorMapValue)
 
 
 def named_test(kernels: Sequence[Kernel], launch: Launch) -> str:

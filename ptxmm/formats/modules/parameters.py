@@ -11,16 +11,22 @@ from ptxmm.formats.modules.arguments import Argument, place
 from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.ptx.module_syntax import Function, Variable
-from ptxmm.ptx.ops import Type
+from ptxmm.ptx.ops import TENSORMAP_BYTES, Type
 
 
 class Parameter(Struct, frozen=True):
-    """A parameter of the kernel: its bytes, and addresses in it by their offset; ``whole``: the object it is."""
+    """A parameter of the kernel: its bytes, addresses in it by their offset, and tensor maps; ``whole``: the object it
+    is."""
 
     variable: Variable
     bytes: Mapping[int, int]
     addresses: Mapping[int, tuple[str, int]]
     whole: str | None = None
+    maps: Mapping[int, str] = {}
+
+    def opaque(self, offset: int, size: int) -> bool:
+        """Whether some of these bytes are of a tensor map."""
+        return any(start - size < offset < start + TENSORMAP_BYTES for start in self.maps)
 
 
 def arguments(kernel: Function, launch: Launch, grid: Grid, narrow: bool = False) -> dict[str, Parameter]:
@@ -42,9 +48,16 @@ def _parameter(variable: Variable, number: int, argument: Argument, launch: Laun
     size = variable.type.bytes * (variable.count if variable.count is not None else 1)
     found: dict[int, int] = dict.fromkeys(range(size), 0)
     addresses: dict[int, tuple[str, int]] = {}
+    maps: dict[int, str] = {}
     tensormaps = {item.name for item in launch.objects if item.tensormap is not None}
     for piece in argument.pieces:
         type_ = piece.type or (variable.type if variable.count is None else None)
+        if piece.tensormap:
+            if piece.value not in tensormaps or piece.offset + TENSORMAP_BYTES > size:
+                message = f"`{piece.value}` is no tensor map, or lies behind the end of parameter {number}"
+                raise launch.error(argument.span, message, hint="[objects] map = { tensormap = { ... } }")
+            maps[piece.offset] = str(piece.value)
+            continue
         if isinstance(piece.value, str):
             target, offset = place(piece.value) or (piece.value, 0)
             if piece.type is None and target in tensormaps and size > 8:
@@ -63,7 +76,7 @@ def _parameter(variable: Variable, number: int, argument: Argument, launch: Laun
             message = f"argument {number} does not fit its parameter (.{type_.name}, {size} bytes)"
             raise launch.error(argument.span, message)
         found.update((piece.offset + i, bits >> 8 * i & 0xFF) for i in range(type_.bytes))
-    return Parameter(variable, found, addresses)
+    return Parameter(variable, found, addresses, maps=maps)
 
 
 def _bits(value: float, type_: Type) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Container, Sequence
 from msgspec.structs import replace
 
 from ptxmm.errors import Span
-from ptxmm.formats.modules.arguments import ObjectSpec, Scalar, place
+from ptxmm.formats.modules.arguments import TENSORMAP_ALIGNMENT, ObjectSpec, Scalar, place
 from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.inline import Flat
 from ptxmm.formats.modules.launch import Launch
@@ -17,6 +17,8 @@ from ptxmm.program.naming import did_you_mean
 from ptxmm.program.source import AddressOf, Constant, Initial, NameTerm, Real, TensorMapValue
 from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.ops import Type
+
+_WORD = Type("b", 64)
 
 
 def variables_of(
@@ -95,23 +97,28 @@ def _with_value(spec: ObjectSpec, space: str, launch: Launch) -> None:
 
 
 def _of_parameter(parameter: Parameter, launch: Launch, grid: Grid) -> Object:
-    """A parameter of the kernel as an object in ``.param``: in words of 64 bits where it holds addresses."""
+    """A parameter of the kernel as an object in ``.param``: in words of 64 bits where it holds addresses or tensor
+    maps, which are the values of their first words."""
     variable, size = parameter.variable, len(parameter.bytes)
     step = 8 if size % 8 == 0 else 4 if size % 4 == 0 else 1
-    if parameter.addresses and (step < 8 or any(offset % 8 for offset in parameter.addresses)):
+    specs = {spec.name: spec for spec in launch.objects}
+    if (parameter.addresses or parameter.maps) and (step < 8 or any(offset % 8 for offset in parameter.addresses)):
         message = f"a structure of {size} bytes with addresses, the address of which is taken, is not supported"
         raise launch.error(grid.spans["args"], message, "unsupported")
     values: list[Initial] = []
     for offset in range(0, size, step):
         target = parameter.addresses.get(offset)
-        if target is not None:
+        if offset in parameter.maps:
+            values += _initial(specs[parameter.maps[offset]], _WORD, None) or ()
+        elif target is not None:
             values.append(AddressOf(NameTerm(target[0], variable.span), target[1], variable.span))
         else:
             number = sum(parameter.bytes[offset + i] << 8 * i for i in range(step))
             values.append(Constant(number, variable.span, True))
     count = size // step
     type_ = Type("b", 8 * step)
-    return Object(variable.name, "param", type_, count if count > 1 else None, tuple(values), None, variable.span)
+    alignment = TENSORMAP_ALIGNMENT if parameter.maps else None
+    return Object(variable.name, "param", type_, count if count > 1 else None, tuple(values), alignment, variable.span)
 
 
 def _of_module(variable: ptx.Variable, spec: ObjectSpec | None, launch: Launch) -> Object:

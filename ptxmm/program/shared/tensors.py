@@ -177,7 +177,7 @@ def problem(
         return f"a box has 1 to {MAX_BOX} elements in each dimension"
     if not all(0 < size < 1 << 32 for size in dims):
         return "a tensor has at least one element in each dimension"
-    if not all(stride % STRIDE_UNIT == 0 and 0 < stride < 1 << 40 for stride in strides):
+    if not all(stride % STRIDE_UNIT == 0 and 0 <= stride < 1 << 40 for stride in strides):
         return f"a stride is a multiple of {STRIDE_UNIT} bytes"
     if not all(0 < step <= MAX_STEP for step in steps):
         return f"a traversal stride is 1 to {MAX_STEP}"
