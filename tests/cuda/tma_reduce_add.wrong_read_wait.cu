@@ -7,7 +7,7 @@
 // ptxmm: threads = "lane 0"
 // ptxmm: args = ["in", "sum", "done", "out"]
 // ptxmm: [objects]
-// ptxmm: _ZZ14tma_reduce_addE7partial = { init = 0 }
+// ptxmm: partial = { init = 0 }
 // ptxmm: in = { type = "u32", count = 2, init = [3, 4] }
 // ptxmm: sum = { type = "u32", count = 4 }
 // ptxmm: done = "u32"

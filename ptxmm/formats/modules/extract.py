@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -38,7 +38,8 @@ def skeleton(test: Test) -> str:
     Raises ``PtxmmError`` (kind ``unsupported``) for what the litmus format can't say.
     """
     plain = [_plain(thread) for thread in test.threads]
-    names = [_names(thread) for thread in plain]
+    taken = {item.name for item in test.objects.values()}
+    names = [_names(thread, taken) for thread in plain]
     threads = tuple(_renamed(thread, own) for thread, own in zip(plain, names, strict=True))
     condition = test.condition
     if condition is not None:
@@ -94,14 +95,16 @@ def _accesses(op: LoadMatrix | StoreMatrix, halves: Sequence[Reg]) -> Iterator[O
             yield Pack(item, pair, tuple(halves), op.source, op.guard)
 
 
-def _names(thread: Thread) -> dict[str, str]:
-    """A short name for each register of a thread, in the order of the instructions."""
+def _names(thread: Thread, taken: Collection[str]) -> dict[str, str]:
+    """A short name for each register of a thread, in the order of the instructions, none of ``taken``."""
     found: dict[str, str] = {}
     counts: dict[str, int] = {}
     for op in thread.body:
         for name, _ in (*definitions(op), *uses(op)):
             if name not in found:
                 prefix = _prefix(thread.registers[name])
+                while f"{prefix}{counts.get(prefix, 0)}" in taken:
+                    counts[prefix] = counts.get(prefix, 0) + 1
                 found[name] = f"{prefix}{counts.get(prefix, 0)}"
                 counts[prefix] = counts.get(prefix, 0) + 1
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 
@@ -15,16 +14,18 @@ from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.inline import Flat
 from ptxmm.formats.modules.launch import NO_TIMEOUT, SAME_VALUE, Launch
 from ptxmm.formats.modules.lower import Code, Locate, lower
+from ptxmm.formats.modules.names import matching, spoken, titles
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.special import workspace_halves
 from ptxmm.formats.modules.timeouts import timeouts, without_timeouts
 from ptxmm.formats.modules.variables import variables_of
 from ptxmm.program.condition import comparisons
 from ptxmm.program.naming import did_you_mean
-from ptxmm.program.source import AddressOf, NameTerm, RawCondition, RawTerm
+from ptxmm.program.source import AddressOf, Initial, NameTerm, RawCondition, RawTerm
 from ptxmm.program.symbols import rename
 from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.isa import uses
+from ptxmm.ptx.ops import Sym
 
 _NOWHERE = Span(1, 1, 2)
 
@@ -82,7 +83,8 @@ def kernel_of(
     assumed += (SAME_VALUE,) if every else ()
     workspace = workspace_halves(variables, {name for op in code.body for name, _ in uses(op)})
     remarks = (*flat.remarks, *waits)
-    return Kernel(entry.name, launch, grid, variables, code, remarks, assumed, every or allowed, workspace)
+    title = titles([name for name, f in module.functions.items() if f.entry])[entry.name]
+    return Kernel(title, launch, grid, variables, code, remarks, assumed, every or allowed, workspace)
 
 
 def _assumed(code: Code, launch: Launch) -> tuple[Code, list[str], tuple[str, ...]]:
@@ -106,17 +108,17 @@ def as_required(kernel: ptx.Function, launch: Launch, grid: Grid) -> Grid:
     shown = " x ".join(map(str, grid.block))
     block, most = wanted.get("reqntid"), wanted.get("maxntid")
     if block is not None and block != grid.block:
-        message = f"`{kernel.name}` is for CTAs of {' x '.join(map(str, block))} threads, not {shown}"
+        message = f"`{spoken(kernel.name)}` is for CTAs of {' x '.join(map(str, block))} threads, not {shown}"
         raise launch.error(grid.spans["block"], message)
     if most is not None and grid.size > prod(most):
-        message = f"`{kernel.name}` is for CTAs of at most {prod(most)} threads, not {grid.size}"
+        message = f"`{spoken(kernel.name)}` is for CTAs of at most {prod(most)} threads, not {grid.size}"
         raise launch.error(grid.spans["block"], message)
     x, y, z = wanted.get("reqnctapercluster", (0, 0, 0))
     if not x:
         return grid
     cluster = grid.spans["cluster"]
     if grid.cluster not in (None, (x, y, z)):
-        raise launch.error(cluster, f"`{kernel.name}` is for clusters of {x} x {y} x {z} CTAs")
+        raise launch.error(cluster, f"`{spoken(kernel.name)}` is for clusters of {x} x {y} x {z} CTAs")
     if any(g % c for g, c in zip(grid.grid, (x, y, z), strict=True)):
         raise launch.error(cluster, f"the grid is not made of whole clusters of {x} x {y} x {z} CTAs")
     return replace(grid, cluster=(x, y, z))
@@ -129,20 +131,43 @@ def entry_of(module: ptx.Module, launch: Launch, grid: Grid) -> ptx.Function:
         if len(entries) == 1:
             return next(iter(entries.values()))
         wrong = "no kernel" if not entries else f"{len(entries)} kernels"
-        hint = None if not entries else "say which: kernel = " + " or ".join(f'"{name}"' for name in list(entries)[:3])
+        shown = [f'"{name}"' for name in titles(entries).values()]
+        hint = "say which: kernel = " + " or ".join(shown[:3]) if shown else None
         raise launch.error(_NOWHERE, f"the module has {wrong}", hint=hint)
-    if grid.kernel in entries:
-        return entries[grid.kernel]
-    mangled = re.compile(rf"_Z(?:N?.*?[A-Za-z_])?{len(grid.kernel)}{re.escape(grid.kernel)}")
-    found = [f for name, f in entries.items() if mangled.match(name)]
+    found = matching(grid.kernel, entries)
     if len(found) == 1:
-        return found[0]
+        return entries[found[0]]
     message = f"the module has no kernel `{grid.kernel}`"
-    hint = did_you_mean(grid.kernel, list(entries)) or ("its kernels: " + ", ".join(list(entries)[:5]))
+    called = titles(entries)
+    hint = did_you_mean(grid.kernel, list(called.values())) or f"its kernels: {', '.join(list(called.values())[:5])}"
     if found:
         message = f"{len(found)} kernels are called `{grid.kernel}`"
-        hint = "give the mangled name: " + " or ".join(f.name for f in found[:3])
+        hint = "say which: " + " or ".join(called[name] for name in found[:3])
     raise launch.error(grid.spans["kernel"], message, "name", hint)
+
+
+def with_names(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+    """``kernel`` with other ``names`` for its variables."""
+    if not names.keys() & kernel.variables.keys():
+        return kernel
+    keys = {name: names.get(name, name) for name in kernel.variables}
+    variables = {}
+    for name, item in kernel.variables.items():
+        if item.initial is not None:
+            item = replace(item, initial=tuple(_pointing(value, names) for value in item.initial))
+        variables[keys[name]] = replace(item, name=keys[name])
+    body = tuple(rename(op, keys) for op in kernel.code.body)
+    workspace = {
+        name: Half(Sym(keys[half.place.name]), half.high, half.placed) for name, half in kernel.workspace.items()
+    }
+    return replace(kernel, variables=variables, code=replace(kernel.code, body=body), workspace=workspace)
+
+
+def _pointing(value: Initial, names: Mapping[str, str]) -> Initial:
+    """An initial value with the new name of what it points to."""
+    if isinstance(value, AddressOf) and value.target.name in names:
+        return replace(value, target=replace(value.target, name=names[value.target.name]))
+    return value
 
 
 def named(condition: RawCondition | None) -> Iterator[str]:

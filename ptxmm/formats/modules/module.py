@@ -67,6 +67,7 @@ def _launched(
     trapping: bool = False,
 ) -> Test:
     kernels = prepared(module, launch, how, trapping)
+    launch = kernels[0].launch
     variables = {name: item for kernel in kernels for name, item in kernel.variables.items()}
     threads: list[ThreadSource] = []
     remarks: dict[str, None] = {}

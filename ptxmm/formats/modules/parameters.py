@@ -10,6 +10,7 @@ from msgspec import Struct
 from ptxmm.formats.modules.arguments import Argument, place
 from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.launch import Launch
+from ptxmm.formats.modules.names import spoken
 from ptxmm.ptx.module_syntax import Function, Variable
 from ptxmm.ptx.ops import TENSORMAP_BYTES, Type
 
@@ -36,7 +37,7 @@ def arguments(kernel: Function, launch: Launch, grid: Grid, narrow: bool = False
     """
     wanted, given = len(kernel.parameters), len(grid.args)
     if wanted != given:
-        message = f"`{kernel.name}` has {wanted} parameters, {given} arguments are given"
+        message = f"`{spoken(kernel.name)}` has {wanted} parameters, {given} arguments are given"
         raise launch.error(grid.spans["args"], message)
     return {
         variable.name: _parameter(variable, number, argument, launch, narrow)

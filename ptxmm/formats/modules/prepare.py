@@ -10,16 +10,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ptxmm.formats.modules.evaluate import Half
 from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.inline import inline
-from ptxmm.formats.modules.kernel import Kernel, Reading, as_required, entry_of, kernel_of, named
+from ptxmm.formats.modules.kernel import Kernel, Reading, as_required, entry_of, kernel_of, named, with_names
 from ptxmm.formats.modules.launch import Launch
+from ptxmm.formats.modules.names import renamed, short_names
+from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.special import WORKSPACE
-from ptxmm.program.source import AddressOf, Initial
-from ptxmm.program.symbols import rename
 from ptxmm.ptx import module_syntax as ptx
-from ptxmm.ptx.ops import Sym
 
 _ONE_EACH = ("shared", "local", "param")
 """The state spaces of which each CTA, thread or grid has its own."""
@@ -31,29 +29,37 @@ def prepared(
     """The kernels of ``module`` that are launched, in the order of their grids; ``trapping``: see ``inline.Flat``;
     ``allowed``: see ``Kernel``. Raises ``PtxmmError``."""
     entries = [entry_of(module, launch, grid) for grid in launch.grids]
-    grids = [as_required(entry, launch, grid) for entry, grid in zip(entries, launch.grids, strict=True)]
-    flats = [inline(module, entry, launch, grid, trapping) for entry, grid in zip(entries, grids, strict=True)]
-    asked = set(named(launch.condition))
+    short = short_names(module, entries, launch)
+    launch, inner = renamed(launch, short), renamed(launch, {name: own for own, name in short.items()})
+    grids = [as_required(entry, inner, grid) for entry, grid in zip(entries, inner.grids, strict=True)]
+    flats = [inline(module, entry, inner, grid, trapping) for entry, grid in zip(entries, grids, strict=True)]
+    asked = set(named(inner.condition))
     found = [
-        kernel_of(module, launch, grid, entry, flats, asked | {_plain(name, grid) for name in asked}, how, allowed)
+        kernel_of(module, inner, grid, entry, flats, asked | {_plain(name, grid) for name in asked}, how, allowed)
         for entry, grid in zip(entries, grids, strict=True)
     ]
-    return _told_apart(module, launch, found) if len(found) > 1 else tuple(found)
+    found = [replace(with_names(kernel, short), launch=launch) for kernel in found]
+    several = {short.get(v.name, v.name) for v in module.variables if not v.everywhere and len(launch.gpus) > 1}
+    return _told_apart(launch, found, several) if len(found) > 1 else tuple(found)
 
 
 def _plain(name: str, grid: Grid) -> str:
     return name.removesuffix(f"_grid{grid.number}")
 
 
-def _told_apart(module: ptx.Module, launch: Launch, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    """``kernels`` with a name of its own for what only is of the same name: variables of the module on several GPUs,
-    each of which has them (``x_gpu1``), and what two grids have in their CTAs, their threads or their parameters, where
-    it is not declared the same (``x_grid1``)."""
-    once = {v.name for v in module.variables if v.everywhere}
-    several = {v.name for v in module.variables} - once if len(launch.gpus) > 1 else set()
+def _told_apart(launch: Launch, kernels: Sequence[Kernel], several: set[str]) -> tuple[Kernel, ...]:
+    """``kernels`` with a name of its own for what only is of the same name: ``several`` variables of the module, which
+    each GPU has (``x_gpu1``), and what two grids have in their CTAs, their threads or their parameters, where it is not
+    declared the same (``x_grid1``)."""
     names = [_names(kernel, kernels, several) for kernel in kernels]
     _refuse_plain(launch, kernels, names)
-    return tuple(_renamed(kernel, own) if own else kernel for kernel, own in zip(kernels, names, strict=True))
+    found = tuple(with_names(kernel, own) for kernel, own in zip(kernels, names, strict=True))
+    known: dict[str, Object] = {}
+    for name, item in (pair for kernel in found for pair in kernel.variables.items()):
+        if known.setdefault(name, item) != item:
+            where = next((spec.span for spec in launch.objects if spec.name == name), launch.spans["grids"])
+            raise launch.error(where, f"`{name}` would point to another variable on each GPU", "name")
+    return found
 
 
 def _names(kernel: Kernel, kernels: Sequence[Kernel], several: set[str]) -> dict[str, str]:
@@ -95,25 +101,3 @@ def _refuse_plain(launch: Launch, kernels: Sequence[Kernel], names: Sequence[Map
         if each and name not in kept:
             hint = f"name one of them: {', '.join(each)}"
             raise launch.error("condition", f"there are {len(each)} variables `{name}`", "name", hint)
-
-
-def _renamed(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
-    """``kernel`` with other ``names`` for its variables."""
-    keys = {name: names.get(name, name) for name in kernel.variables}
-    variables = {}
-    for name, item in kernel.variables.items():
-        if item.initial is not None and (name in names or item.space in _ONE_EACH):
-            item = replace(item, initial=tuple(_pointing(value, names) for value in item.initial))
-        variables[keys[name]] = replace(item, name=keys[name])
-    body = tuple(rename(op, keys) for op in kernel.code.body)
-    workspace = {
-        name: Half(Sym(keys[half.place.name]), half.high, half.placed) for name, half in kernel.workspace.items()
-    }
-    return replace(kernel, variables=variables, code=replace(kernel.code, body=body), workspace=workspace)
-
-
-def _pointing(value: Initial, names: Mapping[str, str]) -> Initial:
-    """An initial value with the new name of what it points to."""
-    if isinstance(value, AddressOf) and value.target.name in names:
-        return replace(value, target=replace(value.target, name=names[value.target.name]))
-    return value
