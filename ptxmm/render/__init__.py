@@ -81,9 +81,10 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
     "dot": dict.fromkeys(PICTURED, "pictures.graphs"),
     "graphml": dict.fromkeys(PICTURED, "pictures.network"),
     "html": dict.fromkeys(("check", *PICTURED, "run"), "report.page"),
-    "sarif": {"check": "sarif.verdicts", "lint": "sarif.log"},
+    "sarif": {"check": "sarif.verdicts", "lint": "sarif.log", "whole": "sarif.launches"},
     "github": {
         "check": "github.verdicts",
+        "whole": "github.launches",
         **{name: f"github.{name}" for name in ("races", "fences", "robust", "progress", "lint")},
     },
 }

@@ -14,14 +14,29 @@ from ptxmm.analysis.progress import ProgressResult
 from ptxmm.analysis.races import RacesResult
 from ptxmm.analysis.result import Expired, Failure, Result
 from ptxmm.analysis.robust import RobustResult
+from ptxmm.analysis.words import Conclusion
 from ptxmm.render import Entry, Page, Renderer
 from ptxmm.render.style import clean
 from ptxmm.render.text import answer, observed
+from ptxmm.render.whole import WORDS
+from ptxmm.whole.result import WholeResult
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 
 Places = Callable[[Any], Iterable[tuple[int | None, str]]]
 """What was found in a result: a line of the file or None, and words."""
+
+
+def launches(entries: Iterable[Entry[WholeResult]], page: Page) -> Iterator[str]:
+    """What is wrong with whole launches, or with what is claimed of them, and what is not known."""
+    for entry in entries:
+        report = entry.report
+        if isinstance(report, Failure):
+            yield from _failed(report)
+            continue
+        for word, line, words in told(report):
+            level = "error" if word.finding else "warning"
+            yield _line(level, report.file, line, f"{report.test} under {report.model}", words)
 
 
 def _annotated(places: Places) -> Renderer:
@@ -60,7 +75,7 @@ def refuted(report: Result) -> str:
     return ": ".join([words, *[note.text for note in report.notes if note.kind in _REFUTING][:1]])
 
 
-_REFUTING = ("race", "missing", "undefined", "deadlock")
+_REFUTING = ("race", "missing", "undefined", "deadlock", "value")
 """The kinds of notes that say why something does not hold."""
 _PLACE = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?: line |:)(\d+)\b")
 
@@ -72,6 +87,20 @@ def line_of(report: Result) -> int | None:
     texts = (note.text for note in report.notes if note.kind in _REFUTING)
     places = (match.groups() for text in texts for match in _PLACE.finditer(text))
     return next((int(line) for name, line in places if not kernel or re.fullmatch(r"P\d+", name)), None)
+
+
+def told(result: WholeResult) -> Iterator[tuple[Conclusion, int | None, str]]:
+    """What is wrong with a launch and what is not known, each at a line of the file if there is one."""
+    if result.holds is not True:
+        word = Conclusion.inconclusive if result.holds is None else Conclusion.contradicted
+        for race in result.races:
+            yield word, race.second.line, f"data race of {race.place}: {race.first} and {race.second}"
+        if not result.races:
+            why = ": ".join(filter(None, (WORDS[result.answer], result.reason)))
+            yield word, None if result.spot is None else result.spot.line, why
+    for claim in result.claims:
+        if claim.conclusion.finding is not False and (result.holds or claim.outcomes):
+            yield claim.conclusion, None, refuted(claim)
 
 
 def _races(report: RacesResult) -> Iterator[tuple[int, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +15,8 @@ from ptxmm.analysis.result import Failure, Result
 from ptxmm.analysis.words import Conclusion
 from ptxmm.cuda.source import Source, source
 from ptxmm.render import Entry, Page
-from ptxmm.render.github import line_of, refuted
+from ptxmm.render.github import line_of, refuted, told
+from ptxmm.whole.result import WholeResult
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -69,12 +70,30 @@ def _document(
 
 def verdicts(entries: Iterable[Entry[Result]], page: Page) -> Iterator[str]:
     """The log of ``check``: what is contradicted, and what is not known; others are no results."""
+
+    def found(report: Result) -> Iterator[Found]:
+        if report.conclusion in _LEVELS:
+            yield report.conclusion, line_of(report), refuted(report)
+
+    yield _verdicts(entries, found)
+
+
+def launches(entries: Iterable[Entry[WholeResult]], page: Page) -> Iterator[str]:
+    """The log of ``check --whole``: what is wrong with launches, and what is not known."""
+    yield _verdicts(entries, told)
+
+
+Found = tuple[Conclusion, int | None, str]
+"""What is wrong, or not known: the line, if there is one, and words."""
+
+
+def _verdicts(entries: Iterable[Entry[Any]], told: Callable[[Any], Iterable[Found]]) -> str:
     reports = [entry.report for entry in entries]
     results = [report for report in reports if not isinstance(report, Failure)]
     errors = [report for report in reports if isinstance(report, Failure)]
-    found = [_verdict(report) for report in results if report.conclusion in _LEVELS]
+    found = [_verdict(report, *item) for report in results for item in told(report)]
     rules = [{"id": str(word), "shortDescription": {"text": _LEVELS[word][1]}} for word in _LEVELS]
-    yield _document(rules, dict.fromkeys(result.file for result in results), found, errors)
+    return _document(rules, dict.fromkeys(result.file for result in results), found, errors)
 
 
 _LEVELS = {
@@ -83,16 +102,15 @@ _LEVELS = {
 }
 
 
-def _verdict(report: Result) -> dict[str, Any]:
+def _verdict(report: Result | WholeResult, word: Conclusion, line: int | None, text: str) -> dict[str, Any]:
     place: dict[str, Any] = {"artifactLocation": {"uri": _uri(report.file)}}
-    line = line_of(report)
     if line is not None:
         place["region"] = {"startLine": line}
     return {
-        "ruleId": str(report.conclusion),
-        "ruleIndex": list(_LEVELS).index(report.conclusion),
-        "level": _LEVELS[report.conclusion][0],
-        "message": {"text": f"{report.test} under {report.model}: {refuted(report)}"},
+        "ruleId": str(word),
+        "ruleIndex": list(_LEVELS).index(word),
+        "level": _LEVELS[word][0],
+        "message": {"text": f"{report.test} under {report.model}: {text}"},
         "locations": [{"physicalLocation": place}],
     }
 

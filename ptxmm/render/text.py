@@ -179,7 +179,7 @@ def observed(report: Result) -> str:
         return report.observation
     if report.status == "undefined":
         return "undefined"
-    if not report.outcomes and report.status in ("complete", "inconclusive"):
+    if {"vacuous", "deadlock"} & set(report.flags) and not report.outcomes:
         return "none"
     return "unknown" if report.quantifier is not None else "listed"
 

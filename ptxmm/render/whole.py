@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ptxmm.render.style import Style, clean
-from ptxmm.render.text import head, separated, tail
+from ptxmm.render.text import head, separated, tail, verdict_line
 from ptxmm.whole.result import WholeResult
 
-_WORDS = {
+WORDS = {
     "race-free": "race-free: no execution has a data race",
     "race": "data race",
     "deadlock": "threads wait for ever",
@@ -16,13 +16,14 @@ _WORDS = {
     "unsupported": "not decided: not all of this kernel is followed in a whole launch yet",
     "timeout": "not decided: the time limit was reached",
 }
+"""What each answer says."""
 
 
 def text(result: WholeResult, style: Style) -> list[str]:
     """The answer, then where and why."""
     lines = [*head(result), f"Launch {result.ctas} CTAs, {result.threads} threads, {result.accesses} accesses"]
     colour = {True: "green", False: "red", None: "yellow"}[result.holds]
-    lines.append(style.paint(f"Answer {_WORDS[result.answer]}", colour))
+    lines.append(style.paint(f"Answer {WORDS[result.answer]}", colour))
     for race in result.races:
         several = "" if race.pairs == 1 else f" and {race.pairs - 1} other pairs"
         lines += [
@@ -43,6 +44,9 @@ def text(result: WholeResult, style: Style) -> list[str]:
         )
         lines.append(f"  wait{'' if item.threads > 1 else 's'} for {clean(item.lacks)}")
         lines += [f"    not there: {clean(str(spot))}" for spot in item.missing]
+    for claim in result.claims:
+        lines.append(verdict_line(claim, style, 0, False))
+        lines += [f"      {clean(note.text)}" for note in claim.notes if note.kind == "value"]
     return lines + tail(result)
 
 

@@ -18,10 +18,13 @@ import numpy as np
 from ptxmm.analysis.result import Note, Status
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
-from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.formats.modules.kernel import Kernel, observed
 from ptxmm.formats.modules.module import named_test
+from ptxmm.program.condition import Term
 from ptxmm.ptx import ops
+from ptxmm.whole.claims import Known, Told, verdicts
 from ptxmm.whole.conflicts import Accesses, accesses, unordered
+from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.history import History
 from ptxmm.whole.machine import Machine
 from ptxmm.whole.memory import Numbers
@@ -58,7 +61,12 @@ class _Whole:
         kernel = kernels[0]
         self.kernels, self.kernel, self.file, self.limits = kernels, kernel, file, limits
         self.start = time.perf_counter()
-        self.waiting = polls(kernel.code.body)
+        self.waiting = polls(kernel.code.body, observed(kernel))
+        self.finals: Finals | None = None
+        self.every: list[Final] = []
+        self.some: list[Final] = []
+        self.ordered = True
+        self.loose: frozenset[Term] | None = None
         self.plan = Plan(True, {}, set(), {}, set())
         self.rests = False
         self.runs = 0
@@ -84,15 +92,16 @@ class _Whole:
         known whether there are any."""
         self.plan = Plan(True, {}, set(), {}, set(), last)
         found, groups = self._executed()
+        self._note(self.some, every=False)
         if races := self._sure(found, groups):
             return races
+        self.ordered &= not self.machine.strong.logs
         elects = bool(self.machine.leaders.lanes)
         if not self.machine.strong.choices and not self.machine.decisions and not elects:
             if groups:
                 (one, other), pairs = next(iter(groups.items()))
                 self._refuse_unsure(one, other, found, pairs[0])
-            self._refuse_doubts()
-            return ()
+            return self._free()
         self.plan = Plan(False, {}, set(), {}, set(self.machine.strong.logs), last)
         while True:
             found, groups = self._executed()
@@ -104,8 +113,40 @@ class _Whole:
         for (_, other), pairs in groups.items():
             message = "whether this is ordered depends on the schedule"
             raise Stopped("undecided", message, other, int(found.agent[pairs[0][1]]))
+        return self._free()
+
+    def _free(self) -> tuple[WholeRace, ...]:
+        """There are no races, as the last run says of all executions. Raises ``Stopped`` where it does not."""
         self._refuse_doubts()
+        self._note(self.every, every=True)
         return ()
+
+    def _note(self, states: list[Final], every: bool) -> None:
+        """Add to ``states`` what the condition is about at the end of the last run."""
+        if self.finals is None:
+            self.finals = finals(self.machine)
+        if self.finals is not None:
+            states.append(self.finals.of(self.machine, every))
+
+    def _fixed(self, states: list[Final]) -> tuple[Final, ...]:
+        """``states`` without the values that depend on where the variables of the launch lie."""
+        if self.finals is None or not states or not any(self.finals.decides(state) for state in states):
+            return tuple(states)
+        if self.loose is None:
+            self.loose = self._compared(self.finals)
+        return tuple({term: None if term in self.loose else word for term, word in s.items()} for s in states)
+
+    def _compared(self, about: Finals) -> frozenset[Term]:
+        """What has other values at the end of the first run if the variables lie elsewhere."""
+        plan = Plan(True, {}, set(), {}, set())
+        here, there = (Machine(self.kernel, plan, self.waiting, turned=turned) for turned in (False, True))
+        try:
+            here.run(self.limits)
+            there.run(self.limits)
+        except (Stopped, Timeout):
+            return frozenset(about.names)
+        one, other = (about.at(machine).meanings(machine) for machine in (here, there))
+        return frozenset(term for term in about.names if one[term] != other[term])
 
     def _each(self, arrivals: frozenset[Arrival], last: Mapping[Arrival, frozenset[Arrival]]) -> tuple[WholeRace, ...]:
         """The races of the launch if any of some atomic operations comes last."""
@@ -294,11 +335,23 @@ class _Whole:
         if stop is not None and stop.at is not None:
             spot = self._spot(stop.at, stop.thread or 0)
         status: Status = "complete" if answer in _FOUND else "timeout" if answer == "timeout" else "inconclusive"
-        name = named_test(self.kernels, self.kernel.launch)
+        launch, notes = self.kernel.launch, self._notes()
+        name = named_test(self.kernels, launch)
+        reason = "the time limit was reached" if stop is None else f"{spot}: {stop.message}" if spot else stop.message
+        if races:
+            reason = f"data race of {races[0].place}: {races[0].first} and {races[0].second}"
+        free = answer == "race-free"
+        known = Known(
+            answer, reason, None if stop is None else stop.refutes, self.finals,
+            self._fixed(self.every if free else []), self._fixed(self.some if free else self.every + self.some),
+            self.ordered,
+        )  # fmt: skip
+        told = Told(self.file, name, _MODEL, notes, time.perf_counter() - self.start)
         return WholeResult(
             self.file, name, _MODEL, status, answer, _FOUND.get(answer), self.machine.count, self.kernel.grid.ctas,
-            self.machine.trace.count, races, spot, None if stop is None else stop.message,
-            self._notes(), time.perf_counter() - self.start, self._waiting() if answer == "deadlock" else (),
+            self.machine.trace.count, races, tuple(verdicts(launch, known, told)), spot,
+            None if stop is None else stop.message, notes, told.seconds,
+            self._waiting() if answer == "deadlock" else (),
         )  # fmt: skip
 
 

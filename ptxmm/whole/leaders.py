@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
+from ptxmm.formats.modules.kernel import observed
 from ptxmm.program.graph import graph_of, live_at, post_dominators, reach
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
@@ -109,12 +110,12 @@ class Leaders:
         if (at, own) not in self._ways:
             body = self.state.body
             graph = graph_of(body)
-            live = live_at(body, graph, frozenset())
+            live = live_at(body, graph, observed(self.state.kernel))
             stop = post_dominators(graph).get(at, graph.end)
             mine = reach(graph.after, [own], stop) - {stop, graph.end}
             theirs = reach(graph.after, [others], stop) - {stop, graph.end}
             needed = _names(body, mine, False) & (live[own] if own != stop else frozenset())
-            after = live[stop] if stop != graph.end else frozenset()
+            after = live[stop]
             sound = all(isinstance(body[pc], (*_HARMLESS, ops.Exit)) for pc in theirs)
             sound &= not _names(body, theirs, True) & after
             self._ways[at, own] = _Way(stop, needed, _names(body, mine, True) & after, sound)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxmm.analysis.claims import BOUNDS, TRAPS
 from ptxmm.engines.result import Limits
 from ptxmm.events.explicit.values import arithmetic
 from ptxmm.formats.modules.kernel import Kernel
@@ -52,8 +53,11 @@ def _cut(words: Words, bits: int) -> int | None:
 class Machine(Accessing):
     """An execution of a launch of ``kernel``; ``plan``: what is known of others; ``waiting``: its loops that wait."""
 
-    def __init__(self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll], before: Machine | None = None) -> None:
-        super().__init__(kernel, before)
+    def __init__(
+        self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll], before: Machine | None = None,
+        turned: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel, before, turned)
         self.trace = Trace(self.clocks)
         self.plan, self.waiting, self.exact = plan, waiting, plan.exact
         self.strong = Strong(self.clocks, self.clusters, plan)
@@ -212,7 +216,8 @@ class Machine(Accessing):
         if isinstance(address.base, ops.Sym):
             window = self.kernel.variables[address.base.name].space
         if (words == np.uint64(TRAP)).any():
-            raise Stopped("undecided", "a trap is executed, which ends the launch", at, int(threads[0]))
+            message, refuted = "a trap is executed, which ends the launch", TRAPS if self.exact else None
+            raise Stopped("undecided", message, at, int(threads[0]), refuted)
         if window is not None:
             words, valid = self.memory.generic(words, window, threads)
             if (wrong := np.flatnonzero(~valid)).size:
@@ -223,7 +228,7 @@ class Machine(Accessing):
             raise Stopped("undefined", message, at, int(threads[wrong[0]]))
         _, places = self.memory.find(words, size, threads)
         if (wrong := np.flatnonzero(places < 0)).size:
-            raise Stopped("outside", "an access outside of all variables", at, int(threads[wrong[0]]))
+            raise Stopped("outside", "an access outside of all variables", at, int(threads[wrong[0]]), BOUNDS)
         self._check_alive(places, at, threads)
         return places
 
@@ -344,7 +349,7 @@ class Machine(Accessing):
         for number, place in enumerate(places.tolist()):
             thread, here, location = int(threads[number]), np.array([place]), (place, size)
             self._watch(location)
-            old = self._held(location)
+            old = self.held(location)
             self.tell("read", ("flag", place), size, at, threads[number : number + 1])
             if op.returns:
                 key = self.strong.read("atomic", at, location, thread, level, op.sem in ("acquire", "acq_rel"))
@@ -413,7 +418,7 @@ class Machine(Accessing):
             self.strong.log(location, int(words[0]) if known[0] and size <= 8 else None)
             self.watched[place : place + size] = True
 
-    def _held(self, location: Location) -> int | None:
+    def held(self, location: Location) -> int | None:
         """What is at a location of which there is a log."""
         log = self.strong.logs[location]
         if not log.mixed:
@@ -441,7 +446,7 @@ class Machine(Accessing):
     def _look(self, thread: int, poll: Poll, at: int, location: Location, inputs: Inputs) -> None:
         """A thread reads what a loop waits for: it goes on, or waits for somebody to write there."""
         self._watch(location)
-        value = self._held(location)
+        value = self.held(location)
         if value is None:
             raise Stopped("undecided", "what this loop finds is not worked out", at, thread)
         again, words, tried = bool(self.mode[thread] != RUNS), concrete(inputs), {at}

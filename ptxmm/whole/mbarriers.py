@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec import Struct, field
 
+from ptxmm.formats.modules.kernel import observed
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.whole.clocks import ISSUED, NOTHING, Release
@@ -130,7 +131,7 @@ class Mbarriers:
         self._tokens: dict[int, tuple[Mbarrier, int]] = {}
         self._inits: dict[int, int] = {}
         self._retries = Retries(state)
-        self._computes = _computes_with_states(state.body)
+        self._computes = _computes_with_states(state.body, observed(state.kernel))
 
     def init(self, op: ops.MbarrierInit, at: int, places: Numbers, threads: Numbers) -> None:
         """``mbarrier.init`` and ``mbarrier.inval``."""
@@ -478,8 +479,8 @@ def _some(done: Moments, after: Flags) -> Flags:
     return np.asarray(after[np.array(done.arrived, np.bool_)].any(axis=0))
 
 
-def _computes_with_states(body: Iterable[ops.Op]) -> bool:
-    """Whether the state that an arrival returns is used otherwise than by a wait."""
+def _computes_with_states(body: Iterable[ops.Op], observed: frozenset[str]) -> bool:
+    """Whether the state that an arrival returns is used otherwise than by a wait, or ``observed``."""
     body = tuple(body)
     states = {op.dst.name for op in body if isinstance(op, ops.MbarrierArrive) and op.dst is not None}
     known = 0
@@ -492,4 +493,4 @@ def _computes_with_states(body: Iterable[ops.Op]) -> bool:
                     states |= {name for name, _ in definitions(op)}
                 elif not isinstance(op, ops.MbarrierWait):
                     return True
-    return False
+    return bool(states & observed)

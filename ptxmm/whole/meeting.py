@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
+from ptxmm.analysis.claims import BARRIERS
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
 from ptxmm.whole.clocks import NOTHING, Release
@@ -20,6 +21,7 @@ from ptxmm.whole.values import constant, unknown
 
 _LAST_BARRIER = 15
 BarrierOp = ops.Barrier | ops.BarrierReduction
+_BARRIERS = {ops.Barrier, ops.BarrierReduction, ops.ClusterBarrier, ops.WarpBarrier}
 _APART = "an aligned barrier that not all threads of a warp execute together (9.7.14.1)"
 
 
@@ -74,9 +76,10 @@ class Meeting:
                 raise Stopped("unsupported", message, at)
         for thread, name, count in zip(threads.tolist(), names, counts, strict=True):
             if name > _LAST_BARRIER:
-                raise Stopped("undefined", f"there is no barrier {name} (9.7.14.1)", at, thread)
+                raise Stopped("undefined", f"there is no barrier {name} (9.7.14.1)", at, thread, BARRIERS)
             if count is not None and (count == 0 or count % WARP_SIZE):
-                raise Stopped("undefined", f"a barrier of {count} threads, no multiple of {WARP_SIZE}", at, thread)
+                message = f"a barrier of {count} threads, no multiple of {WARP_SIZE}"
+                raise Stopped("undefined", message, at, thread, BARRIERS)
         waits = not (isinstance(op, ops.Barrier) and op.kind == "arrive")
         if op.aligned and not waits:
             self._check_together(at, threads)
@@ -97,11 +100,11 @@ class Meeting:
             message = "barriers with and without a count in one phase are not followed yet"
             raise Stopped("unsupported", message, at, lanes[0])
         if phase.count != count:
-            raise Stopped("undefined", "two different thread counts in one phase of a barrier", at, lanes[0])
+            raise Stopped("undefined", "two different thread counts in one phase of a barrier", at, lanes[0], BARRIERS)
         if phase.operation != operation:
-            raise Stopped("undefined", "two different operations in one phase of a barrier", at, lanes[0])
+            raise Stopped("undefined", "two different operations in one phase of a barrier", at, lanes[0], BARRIERS)
         if any(map(phase.has, lanes)) or self._counted(phase, self.state.warp(lanes[0])):
-            raise Stopped("undefined", "two arrivals of one warp in one phase of a barrier", at, lanes[0])
+            raise Stopped("undefined", "two arrivals of one warp in one phase of a barrier", at, lanes[0], BARRIERS)
         phase.aligned = phase.aligned or op.aligned
         for lane in lanes:
             self._check_order(key, lane, at)
@@ -181,7 +184,7 @@ class Meeting:
                 message = "an aligned barrier that other threads of a warp come to by another instruction"
                 raise Stopped("unsupported", f"{message} is not followed yet", min(places), members[0])
             if len(places) > 1 or not all(map(phase.has, members)):
-                raise Stopped("undefined", _APART, min(places), members[0])
+                raise Stopped("undefined", _APART, min(places), members[0], BARRIERS)
 
     def _check_whole_warps(self, phase: Phase) -> None:
         """A barrier with a count counts warps: of one that has not come as a whole some lanes are in it by chance."""
@@ -195,7 +198,7 @@ class Meeting:
         here = set(threads.tolist())
         for thread in here:
             if any(t not in here for t in self.state.members(self.state.warp(thread))):
-                raise Stopped("undefined", _APART, at, thread)
+                raise Stopped("undefined", _APART, at, thread, BARRIERS)
 
     def _reduce(self, phase: Phase) -> None:
         """What ``barrier.red`` gives: the same in all threads of the phase, wherever in the text it stands."""
@@ -239,12 +242,13 @@ class Meeting:
             phases = self._phases.setdefault(cluster, [ClusterPhase({})])
             if op.kind == "wait":
                 if thread not in self._arrivals:
-                    raise Stopped("undefined", "a wait of a thread that has not arrived (9.7.14.3)", at, thread)
+                    message = "a wait of a thread that has not arrived (9.7.14.3)"
+                    raise Stopped("undefined", message, at, thread, BARRIERS)
                 state.mode[thread] = WAITS
                 self._waiting[thread] = self._arrivals.pop(thread)
                 state.tell("wait", ("cluster", cluster), self._waiting[thread], at, np.array([thread]))
             elif thread in self._arrivals:
-                raise Stopped("undefined", "two arrivals without a wait between (9.7.14.3)", at, thread)
+                raise Stopped("undefined", "two arrivals without a wait between (9.7.14.3)", at, thread, BARRIERS)
             else:
                 self._arrivals[thread] = len(phases) - 1
                 state.tell("arrive", ("cluster", cluster), len(phases) - 1, at, np.array([thread]))
@@ -302,7 +306,7 @@ class Meeting:
         for thread, at in parked.items():
             mask, lane = self._mask(at, thread), thread % self.state.size % WARP_SIZE
             if not mask >> lane & 1:
-                raise Stopped("undefined", "the mask does not have the lane itself", at, thread)
+                raise Stopped("undefined", "the mask does not have the lane itself", at, thread, BARRIERS)
             # Barriers of one mask may stand at several places of the text (9.7.14.2); exchanges are one instruction.
             place = -1 if isinstance(self.state.body[at], ops.WarpBarrier) else at
             groups.setdefault((place, mask), []).append(thread)
@@ -369,7 +373,9 @@ class Meeting:
             message = f"{len(waiting)} threads wait here for ever" if len(waiting) > 1 else "a thread waits for ever"
             if (what := lacks(thread)) is not None:
                 message += f": for {what}"
-            raise Stopped("deadlock", message, int(self.state.pc[thread]) - 1, thread)
+            places = {type(self.state.body[at]) for at in (self.state.pc[waiting] - 1).tolist()}
+            refuted = BARRIERS if places <= _BARRIERS else None
+            raise Stopped("deadlock", message, int(self.state.pc[thread]) - 1, thread, refuted)
 
     def lacks(self, thread: int) -> tuple[str, list[int]] | None:
         """What a thread waits for, of barriers and lanes of its warp, and the threads that have not come to it."""

@@ -24,6 +24,8 @@ Flags: TypeAlias = NDArray[np.bool_]
 Numbers: TypeAlias = NDArray[np.int64]
 
 _GAP = 4096
+_TURN = 0x2B00
+"""So much farther things lie if they lie elsewhere: an odd multiple of what all are aligned to."""
 _WINDOW_START = 1024
 _SHARED, _LOCAL, _CONST, _PARAM, _GLOBAL = 1 << 40, 1 << 44, 1 << 42, 1 << 43, 0x70 << 40
 _CTA_BITS, _THREAD_BITS = 26, 24
@@ -51,11 +53,16 @@ class Memory:
     """
 
     def __init__(
-        self, variables: Mapping[str, Object], named: Collection[str], places: Sequence[tuple[int, int]], size: int
+        self,
+        variables: Mapping[str, Object],
+        named: Collection[str],
+        places: Sequence[tuple[int, int]],
+        size: int,
+        turned: bool = False,
     ) -> None:
         """``named``: the variables that the kernel names; of CTAs and threads only those are made. ``places``: for each
-        CTA its cluster and its rank there; each has ``size`` threads. Raises ``PtxmmError`` (kind ``unsupported``)
-        where they are too large."""
+        CTA its cluster and its rank there; each has ``size`` threads. ``turned``: the variables lie elsewhere, in
+        another order. Raises ``PtxmmError`` (kind ``unsupported``) where they are too large."""
         ctas = len(places)
         if ctas > _MOST_CTAS:
             raise PtxmmError(f"{ctas} CTAs; at most {_MOST_CTAS} are followed", kind="unsupported")
@@ -65,6 +72,7 @@ class Memory:
         self._ctas[self._clusters, self._ranks] = np.arange(ctas)
         self.cta = np.arange(ctas * size) // size
         """The CTA of each thread."""
+        self._turned = turned
         self.instances = sorted(self._placed(variables, named, ctas, ctas * size), key=lambda item: item.base)
         total = sum(_padded(item.variable.size) for item in self.instances)
         if total > MOST_BYTES:
@@ -88,12 +96,15 @@ class Memory:
     ) -> Iterator[Instance]:
         """The instances of all variables; ``symbols`` gets the addresses in their state spaces."""
         ends = {"shared": _WINDOW_START, "local": _WINDOW_START, "global": _GLOBAL, "const": _GAP, "param": _GAP}
-        for name, item in variables.items():
+        if self._turned:
+            ends = {space: end + _TURN for space, end in ends.items()}
+        for name, item in reversed([*variables.items()]) if self._turned else variables.items():
             if item.space not in ends or (item.space in ("shared", "local") and name not in named):
                 continue
             step = max(_STEPS.get(item.space, 256), item.aligned)
             self.symbols[name] = address = -(-ends[item.space] // step) * step
-            ends[item.space] = address + item.size + (_STEPS.get(item.space) or _GAP)
+            gap = _STEPS.get(item.space, _GAP)
+            ends[item.space] = address + item.size + (gap + _TURN if self._turned else gap)
             for owner in range({"shared": ctas, "local": threads}.get(item.space, 1)):
                 own = item.space in ("shared", "local")
                 yield Instance(item, address + self.window(item.space, owner), 0, owner if own else -1)
@@ -136,6 +147,15 @@ class Memory:
         ctas = self._cta_of(addresses)
         above = np.where(ctas == self.cta[threads], 0, self._ranks[ctas] + 1)
         return (addresses & np.uint64((1 << _CTA_BITS) - 1)) | (above << _CTA_BITS).astype(np.uint64)
+
+    def located(self, cta: int) -> tuple[int, int]:
+        """The cluster of a CTA, and its rank there."""
+        return int(self._clusters[cta]), int(self._ranks[cta])
+
+    def pointed(self, address: int) -> Instance | None:
+        """What has a generic address in it, or ends there."""
+        at = int(np.searchsorted(self._bases, np.uint64(address), "right")) - 1
+        return self.instances[at] if at >= 0 and address - int(self._bases[at]) <= int(self._sizes[at]) else None
 
     def mapped(self, addresses: Words, ranks: Words, threads: Numbers) -> tuple[Words, Flags]:
         """The generic addresses of the same shared memory in the CTAs of the cluster with these ``ranks``, and which of

@@ -55,6 +55,18 @@ class Options:
         sight = self._sight(read, log)
         return [option for base in sight.bases for option in self._behind(sight, base, likes)]
 
+    def last(self, location: Location) -> frozenset[int]:
+        """What may be there when all threads have ended. Raises ``Unclear``."""
+        log = self._strong.logs[location]
+        if log.mixed:
+            raise Unclear("accesses of other sizes overlap it")
+        if len(log.writes) > _MOST_WRITES:
+            raise Unclear("it is written too often")
+        every = np.ones(len(log.writes), np.bool_)
+        sight = _Sight(log, self._ordered(location, log), every, every)
+        found = [option.values for base in sight.bases for option in self._behind(sight, base, lambda _: True)]
+        return frozenset[int]().union(*found)
+
     def stuck(self, read: Read, likes: Callable[[int], bool]) -> bool:
         """Whether a loop that waits may find something for ever that it does not like. Raises ``Unclear``."""
         log = self._strong.logs[read.location]
@@ -102,12 +114,15 @@ class Options:
         first = min(ctas)
         return level == CLUSTER and all(strong.includes(CLUSTER, first, cta) for cta in ctas)
 
+    def _ordered(self, location: Location, log: Log) -> Flags:
+        if location not in self._orders:
+            order = _order(self._strong, log)
+            self._orders[location] = order if not self._strong.plan.last else self._with_last(order, location)
+        return self._orders[location]
+
     def _sight(self, read: Read, log: Log) -> _Sight:
         clocks = self._strong.clocks
-        if read.location not in self._orders:
-            order = _order(self._strong, log)
-            self._orders[read.location] = order if not self._strong.plan.last else self._with_last(order, read.location)
-        order = self._orders[read.location]
+        order = self._ordered(read.location, log)
         thread, clock, view = (np.array([getattr(w, name) for w in log.writes]) for name in ("thread", "clock", "view"))
         own, same = np.maximum(thread, 0), np.full(len(thread), read.thread)
         number = np.arange(len(thread))

@@ -36,13 +36,14 @@ class Poll(Struct, frozen=True):
     outputs: frozenset[str]
 
 
-def polls(body: Sequence[ops.Op]) -> dict[int, Poll]:
-    """The loops of a kernel that wait, by the strong loads that a thread may come to first."""
+def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
+    """The loops of a kernel that wait, by the strong loads that a thread may come to first; ``observed``: registers
+    that are asked for when a thread has ended."""
     loads = [at for at, op in enumerate(body) if _looks(op)]
     if not loads:
         return {}
     graph = graph_of(body)
-    behind, live = post_dominators(graph), live_at(body, graph, frozenset())
+    behind, live = post_dominators(graph), live_at(body, graph, observed)
     found = {}
     for start in loads:
         for end in _chain(behind, start):

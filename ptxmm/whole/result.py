@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ptxmm.analysis.result import Note, Status
+from ptxmm.analysis.result import Note, Result, Status
 
 Answer = Literal["race-free", "race", "deadlock", "outside", "undefined", "undecided", "unsupported", "timeout"]
 """``race-free``: in every execution each pair of conflicting accesses is ordered, and every thread comes to its end;
@@ -69,6 +69,7 @@ class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
     """What is known of a launch with all its ``threads``.
 
     ``holds``: whether the answer is ``race-free``; None where it is none. ``accesses``: how many the threads made.
+    ``claims``: the verdict on each claim of the launch.
     ``spot`` and ``reason``: where and why there is another answer than ``race`` and ``race-free``.
     ``waiting``: who waits for what, where the answer is ``deadlock``.
     """
@@ -83,6 +84,7 @@ class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
     ctas: int
     accesses: int
     races: tuple[WholeRace, ...]
+    claims: tuple[Result, ...]
     spot: Spot | None
     reason: str | None
     notes: tuple[Note, ...]
@@ -91,5 +93,6 @@ class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
 
     @property
     def finding(self) -> bool | None:
-        """Whether something is wrong with the launch."""
-        return None if self.holds is None else not self.holds
+        """Whether something is wrong with the launch, or with what is claimed of it."""
+        found = [None if self.holds is None else not self.holds, *(claim.finding for claim in self.claims)]
+        return True if True in found else None if None in found else False

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ptxmm.formats.modules.kernel import observed
 from ptxmm.program.graph import Graph, graph_of, live_at
 from ptxmm.ptx import ops
 from ptxmm.whole.computing import results
@@ -52,7 +53,7 @@ class Retries:
 
     def _needed(self, pc: int) -> frozenset[str]:
         if not self._live:
-            self._live = live_at(self.state.body, self._graph, frozenset())
+            self._live = live_at(self.state.body, self._graph, observed(self.state.kernel))
         return self._live[pc]
 
 

@@ -23,11 +23,14 @@ RUNS, WAITS, ENDED = range(3)
 
 
 class Stopped(Exception):
-    """The execution can't go on: ``word`` says what it means (see ``result.Answer``); at the instruction ``at``."""
+    """The execution can't go on: ``word`` says what it means (see ``result.Answer``); at the instruction ``at``.
+    ``refutes``: what is claimed of the launch and does not hold, as this execution shows (one of ``claims.CLAIMS``)."""
 
-    def __init__(self, word: Answer, message: str, at: int | None = None, thread: int | None = None) -> None:
+    def __init__(
+        self, word: Answer, message: str, at: int | None = None, thread: int | None = None, refutes: str | None = None
+    ) -> None:
         super().__init__(message)
-        self.word, self.message, self.at, self.thread = word, message, at, thread
+        self.word, self.message, self.at, self.thread, self.refutes = word, message, at, thread, refutes
 
 
 class State:
@@ -39,14 +42,14 @@ class State:
     in this execution. ``origins``: of registers whose value depends on what a read found, by thread; ``decisions``:
     what was executed or not because of them. ``history``: what is done to synchronize, if that is asked for."""
 
-    def __init__(self, kernel: Kernel, before: State | None = None) -> None:
-        """``before``: another execution of the same launch."""
+    def __init__(self, kernel: Kernel, before: State | None = None, turned: bool = False) -> None:
+        """``before``: another execution of the same launch; ``turned``: as of ``Memory``."""
         grid = kernel.grid
         self.kernel, self.body = kernel, kernel.code.body
         self.size, self.count = grid.size, grid.ctas * grid.size
         located = [cluster_of(grid, cta) for cta in range(grid.ctas)]
         self.clusters = np.array([cluster for cluster, _ in located], np.int64)
-        self.memory = Memory(kernel.variables, {n for op in self.body for n in symbols(op)}, located, self.size)
+        self.memory = Memory(kernel.variables, {n for op in self.body for n in symbols(op)}, located, self.size, turned)
         self.elects = any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in self.body)
         self.leads = False
         warps = -(-self.size // WARP_SIZE)

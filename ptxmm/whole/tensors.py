@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 from msgspec import Struct
 
+from ptxmm.analysis.claims import BOUNDS
 from ptxmm.program.shared.tensors import Tensor, problem
 from ptxmm.program.source import TensorMapValue
 from ptxmm.ptx import ops
@@ -105,7 +106,7 @@ def tiled(state: State, op: ops.BulkCopy, place: int, near: int, at: int, thread
         words = addresses[here].astype(np.uint64)
         far[here] = state.memory.find(words, size, np.repeat(thread, len(words)))[1]
     if (far < 0).any():
-        raise Stopped("outside", "an access outside of all variables", at, int(thread[0]))
+        raise Stopped("outside", "an access outside of all variables", at, int(thread[0]), BOUNDS)
     whole = np.array([near]), np.array([tensor.size])
     if op.dst is None:
         return Transfer(whole, (far, sizes), near + offsets, far, sizes, tensor.size, tensor.type, place)

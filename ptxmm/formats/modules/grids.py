@@ -11,6 +11,7 @@ from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.modules.arguments import Argument, arguments_of
 from ptxmm.formats.modules.selection import NoSelection, selected
 from ptxmm.formats.modules.table import Table, integer
+from ptxmm.formats.threads import MAX_THREADS
 from ptxmm.program.placement import CTA_SIZE
 
 T = TypeVar("T")
@@ -25,6 +26,8 @@ PLACED = ("gpu", "after")
 _ORDERS: tuple[After, ...] = ("stream", "programmatic")
 _MOST_CTAS = 1 << 16
 _MOST_GPUS = 64
+_MOST_NAMED = 1 << 20
+"""So many threads of a whole launch have a number."""
 
 
 class Grid(Struct, frozen=True):
@@ -56,8 +59,8 @@ class Grid(Struct, frozen=True):
 
 
 def grid_of(table: Table, number: int, whole: bool, wrong: list[PtxmmError]) -> Grid:
-    """The grid that ``table`` describes; ``whole``: with all its threads, of which none is chosen. What is wrong is
-    added to ``wrong``."""
+    """The grid that ``table`` describes; ``whole``: with all its threads; its ``threads`` are those that the
+    condition calls by their numbers, none if these are the numbers of all. What is wrong is added to ``wrong``."""
     told = teller(wrong)
     one, before = (1, 1, 1), len(wrong)
     grid, block = told(lambda: _dimensions(table, "grid"), one), told(lambda: _dimensions(table, "block"), one)
@@ -76,7 +79,7 @@ def grid_of(table: Table, number: int, whole: bool, wrong: list[PtxmmError]) -> 
         block=block,
         cluster=cluster,
         shared=told(lambda: table.number(table.data, "shared", 0, 1 << 20), None) or 0,
-        threads=told(lambda: _threads(table, ctas, size), ()) if sized and not whole else (),
+        threads=told(lambda: _threads(table, ctas, size, whole), ()) if sized else (),
         args=told(lambda: arguments_of(table), ()),
         number=number,
         gpu=told(lambda: table.number(table.data, "gpu", 0, _MOST_GPUS - 1), None) or 0,
@@ -116,12 +119,14 @@ def _dimensions(table: Table, key: str) -> Dimensions:
     return x, y, z
 
 
-def _threads(table: Table, ctas: int, size: int) -> tuple[tuple[int, int], ...]:
+def _threads(table: Table, ctas: int, size: int, whole: bool) -> tuple[tuple[int, int], ...]:
     given = table.data.get("threads", "all")
     selections = given if isinstance(given, list) else [given]
     if not selections or not all(isinstance(item, str) for item in selections):
         raise table.error("threads", "`threads` is a selection or a list of them", 'as in "cta 0 warp 0-1 lane 0"')
+    if whole and selections == ["all"]:
+        return ()
     try:
-        return selected(selections, ctas, size)
+        return selected(selections, ctas, size, _MOST_NAMED if whole else MAX_THREADS)
     except NoSelection as error:
         raise table.error("threads", error.message, error.hint) from None

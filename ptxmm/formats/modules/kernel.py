@@ -179,6 +179,12 @@ def named(condition: RawCondition | None) -> Iterator[str]:
             yield term.target.name
 
 
+def observed(kernel: Kernel) -> frozenset[str]:
+    """The registers that the condition of a kernel names."""
+    every = (term for term in terms(kernel.launch.condition) if isinstance(term, NameTerm) and term.thread is not None)
+    return frozenset(term.name for term in every) & kernel.code.registers.keys()
+
+
 def terms(condition: RawCondition | None) -> Iterator[RawTerm]:
     """The terms of a condition."""
     for found in comparisons(None if condition is None else condition.proposition):

@@ -80,7 +80,7 @@ def has_comments(text: str) -> bool:
 
 def parse_launches(text: str, file: str, whole: bool = False) -> tuple[Launch, ...]:
     """The launches that ``text``, a TOML file or a source with ``// ptxmm:`` comments, specifies; at least one.
-    ``whole``: with all their threads, of which none is chosen.
+    ``whole``: with all their threads, whatever these are chosen for.
 
     Raises ``PtxmmError`` with its place in ``file`` (kind ``format``; ``condition`` and ``syntax`` for the condition).
     """
@@ -145,7 +145,7 @@ def _launch(table: Table, file: str, text: str, whole: bool) -> Launch:
     grids = tuple(grid_of(part, number, whole, wrong) for number, part in enumerate(parts))
     wrong += _out_of_order(grids, parts)
     running = sum(len(grid.threads) for grid in grids)
-    if len(grids) > 1 and running > MAX_THREADS:
+    if len(grids) > 1 and running > MAX_THREADS and not whole:
         message = f"{running} threads run in {len(grids)} grids; at most {MAX_THREADS} are supported"
         wrong.append(table.error("grids", message, 'choose some: threads = "lane 0"'))
     checks: dict[str, Any] = told(lambda: table.subtable("check"), {})

@@ -45,13 +45,18 @@ def viewed(variables: Mapping[str, Object], bodies: Sequence[Sequence[Op]]) -> d
     ``nvcc`` declares every array and every structure as ``.b8``. Its elements are as wide as the narrowest access that
     names it, if that divides the offsets of all; mbarriers have 64 bits. What the launch gives a type keeps it.
     """
-    widths: dict[str, set[tuple[int, int]]] = {}
+    accessed: dict[str, set[tuple[int, int]]] = {}
     for body in bodies:
         for op in body:
             for name, offset, size in _accesses(op):
-                widths.setdefault(name, set()).add((offset, size))
+                accessed.setdefault(name, set()).add((offset, size))
+    return with_elements(variables, accessed)
+
+
+def with_elements(variables: Mapping[str, Object], accessed: Mapping[str, set[tuple[int, int]]]) -> dict[str, Object]:
+    """``variables`` with elements as they are ``accessed``: at which offsets, and how many bytes."""
     found = dict(variables)
-    for name, places in widths.items():
+    for name, places in accessed.items():
         item = found.get(name)
         if item is None or item.type != _BYTE or not item.count or item.typed:
             continue

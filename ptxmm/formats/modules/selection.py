@@ -19,8 +19,9 @@ class NoSelection(Exception):
         self.message, self.hint = message, hint
 
 
-def selected(selections: Iterable[str], ctas: int, size: int) -> tuple[tuple[int, int], ...]:
-    """The (cta, thread) numbers that ``selections`` select of ``ctas`` CTAs of ``size`` threads, in order.
+def selected(selections: Iterable[str], ctas: int, size: int, most: int = MAX_THREADS) -> tuple[tuple[int, int], ...]:
+    """The (cta, thread) numbers that ``selections`` select of ``ctas`` CTAs of ``size`` threads, in order; ``most``: so
+    many at most.
 
     Raises ``NoSelection``.
     """
@@ -30,11 +31,11 @@ def selected(selections: Iterable[str], ctas: int, size: int) -> tuple[tuple[int
         chosen, numbers = (range(ctas), range(size)) if every else _selection(selection, ctas, size)
         # The number first: a launch may have more threads than there is memory for.
         many = len(chosen) * len(numbers)
-        if many <= MAX_THREADS:
+        if many <= most:
             found.update((cta, thread) for cta in chosen for thread in numbers)
             many = len(found)
-        if many > MAX_THREADS:
-            message = f"{many} threads run; at most {MAX_THREADS} are supported"
+        if many > most:
+            message = f"{many} threads run; at most {most} are supported"
             raise NoSelection(message, 'choose some: threads = "lane 0"')
     return tuple(sorted(found))
 
