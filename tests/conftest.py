@@ -127,6 +127,15 @@ def pytest_testnodedown(node: Any, error: object) -> None:
     counts.counts.update(added)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each worker begins with a part of its own, so that what a module makes once is made by one of them, and takes
+    what others have left when it is done."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print what was counted: random programs, and last the corpus rows."""

@@ -102,7 +102,7 @@ def handed_over(seed: int) -> str:
 
 
 def test_what_a_warp_executes_together_changes_together(tally: Tally) -> None:
-    together(8, 20, tally)
+    together(4, 12, tally)
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def _one_thread(first: int, many: int, tally: Tally, seconds: float) -> None:
 
 
 def test_kernels_end_where_they_end(tally: Tally) -> None:
-    _one_thread(0, 100, tally, SECONDS)
+    _one_thread(0, 50, tally, SECONDS)
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def _memory(test: Test, seconds: float) -> set[tuple[tuple[str, object], ...]] |
 
 @pytest.mark.parametrize("block", [1, 2])
 def test_whole_kernels_end_there_too(block: int, tally: Tally) -> None:
-    _compare_whole(1_000, 40, block, tally, SECONDS)
+    _compare_whole(1_000, 20, block, tally, SECONDS)
 
 
 @pytest.mark.slow
@@ -189,7 +189,7 @@ def _spins(first: int, many: int, tally: Tally) -> None:
 
 
 def test_spin_loops_lose_nothing(tally: Tally) -> None:
-    _spins(0, 20, tally)
+    _spins(0, 10, tally)
 
 
 @pytest.mark.slow
@@ -203,7 +203,7 @@ def _race_free(source: str, unroll: int) -> bool | None:
     return races(parse_one(source), model_named("ptx-8.5"), limits=limits, most=1).race_free
 
 
-@pytest.mark.parametrize(("first", "many"), [(0, 25), pytest.param(100, 250, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("first", "many"), [(0, 12), pytest.param(100, 250, marks=pytest.mark.slow)])
 def test_spin_loops_hide_no_race(first: int, many: int) -> None:
     for number in range(first, first + many):
         source = program(number)

@@ -112,10 +112,10 @@ def compare(seeds: range, seconds: float) -> tuple[int, int]:
 
 @pytest.mark.usefixtures("lazy")
 def test_random_programs(tally: Tally) -> None:
-    compared, numbered = compare(range(120), 1)
+    compared, numbered = compare(range(60), 1)
     tally.notes.append(f"interchangeable threads: {compared} programs, {numbered} numbered beforehand")
-    assert compared > 60
-    assert numbered > 20
+    assert compared > 30
+    assert numbered > 10
 
 
 @pytest.mark.slow

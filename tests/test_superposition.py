@@ -58,7 +58,7 @@ def _all(paths: list[Path], samples: int) -> int:
 
 
 def test_some_litmus_tests() -> None:
-    assert _all(LITMUS[::19], 1) > 100
+    assert _all(LITMUS[::38], 1) > 50
 
 
 @pytest.mark.slow

@@ -84,12 +84,12 @@ def _scalar(seeds: range) -> int:
 
 
 def test_random_programs_end_alike(forced: None) -> None:
-    assert _scalar(range(120)) > 60
+    assert _scalar(range(60)) > 30
 
 
 @pytest.mark.parametrize("name", random_families.NAMES)
 def test_families_end_alike(name: str, forced: None) -> None:
-    assert sum(_same(random_families.seeded(name, seed).text(), "ptx-8.5", seed) for seed in range(8)) > 1
+    assert sum(_same(random_families.seeded(name, seed).text(), "ptx-8.5", seed) for seed in range(4)) > 1
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_many_of_the_families_end_alike(name: str, forced: None, shift: int) -> 
     assert sum(_same(random_families.seeded(name, seed).text(), "ptx-8.5", seed) for seed in seeds) > 15
 
 
-@pytest.mark.parametrize("path", LITMUS[::12], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", LITMUS[::24], ids=lambda path: path.stem)
 def test_litmus_files_end_alike(path: Path, forced: None) -> None:
     _file(path)
 

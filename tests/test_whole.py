@@ -66,11 +66,11 @@ def compare(path: Path, text: str, seconds: float) -> bool:
 @pytest.mark.parametrize(
     ("make", "count", "least"),
     [
-        (random_whole.kernel, 60, 50),
-        (random_whole.warps, 70, 55),
-        (random_whole.flags, 120, 105),
-        (random_whole.counters, 25, 18),
-        (random_whole.clusters, 60, 50),
+        (random_whole.kernel, 30, 24),
+        (random_whole.warps, 35, 26),
+        (random_whole.flags, 50, 42),
+        (random_whole.counters, 12, 8),
+        (random_whole.clusters, 30, 24),
     ],
 )
 def test_random_kernels(make: random_whole.Maker, count: int, least: int, tmp_path: Path) -> None:
