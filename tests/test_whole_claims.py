@@ -276,3 +276,30 @@ def test_the_command(tmp_path: Path, run_command: Run) -> None:
     ran = run_command("check", "--whole", "--format", "sarif", str(path))
     (found,) = json.loads(ran.out)["runs"][0]["results"]
     assert found["locations"][0]["physicalLocation"]["region"] == {"startLine": 26}
+
+
+def test_check_of_more_threads_than_can_be_listed(tmp_path: Path, run_command: Run) -> None:
+    """``check`` alone asks the one execution of all of them, and says so; of fewer threads it does not."""
+    path = tmp_path / "k.ptx"
+    claims = condition("forall (x[0] == 33792)") + "\n// ptxmm: races = 'none'"
+    text = launch(claims, SUM, grid=64, threads="all")
+    path.write_text(text)
+    ran = run_command("check", str(path))
+    assert ran.code == 0 and ran.out.count("\nok") + ran.out.startswith("ok") == 2, ran
+    assert "2048 threads are more than are listed: one execution of all of them was asked (--whole)" in ran.out
+    path.write_text(text.replace("33792", "33793"))
+    ran = run_command("check", "--json", str(path))
+    first, second = json.loads(ran.out)["results"]
+    assert (ran.code, first["engine"], first["holds"], second["holds"]) == (1, "whole", False, True)
+    for arguments in (["--engine", "z3"], ["--model", "ptx-7.5"]):
+        ran = run_command("check", *arguments, str(path))
+        assert ran.code == 2 and "2048 threads run; at most 1024 are supported" in ran.err, ran
+    path.write_text(text.replace("// ptxmm: condition", "// ptxmm: conditio"))
+    ran = run_command("check", str(path))
+    assert ran.code == 2 and "conditio" in ran.err, ran
+    path.write_text(text.replace("x[0] ==", "z[0] =="))
+    ran = run_command("check", str(path))
+    assert ran.code == 2 and "no variable is called `z`" in ran.err, ran
+    path.write_text(text.replace('"all"', '"lane 0"'))
+    ran = run_command("check", str(path))
+    assert ran.code == 1 and "(--whole)" not in ran.out, ran

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -11,6 +12,7 @@ from ptxmm.analysis.told import Asked, Listing, reported, streamed, verdict
 from ptxmm.cat import Model
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import Engine
+from ptxmm.cli.settings import Settings
 from ptxmm.cli.workers import Part
 from ptxmm.engines.result import Limits
 
@@ -31,6 +33,12 @@ class Checking(Struct, frozen=True):
         asked = Asked(self.engine.value, self.all_state, self.listing, self.all_readings, self.graphs)
         told = reported if self.report else verdict
         return told(job.test, job.model, model, limits, asked, expectation=job.expectation, claim=job.claim)
+
+    def instead(self, file: Path, settings: Settings) -> list[Result] | None:
+        """Of a file with a launch that has too many threads for a test, the verdicts on all of them at once."""
+        from ptxmm.cli.whole import unlisted
+
+        return unlisted(file, settings) if self.engine is Engine.auto else None
 
     def expired(self, job: Job, seconds: float) -> Result:
         """The result of a check that was ended from outside after ``seconds``."""

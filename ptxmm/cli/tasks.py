@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,6 +43,15 @@ class Work(Protocol[T_co]):
 
     def expired(self, job: Job, seconds: float) -> T_co:
         """The result for ``job`` where ``run`` was ended after ``seconds`` and gave none."""
+        ...
+
+
+@runtime_checkable
+class Instead(Protocol):
+    """Work that can do without the tests of some files."""
+
+    def instead(self, file: Path, settings: Settings) -> list[Any] | None:
+        """The results for a file whose tests are not to be read, None for others. May raise ``PtxmmError``."""
         ...
 
 
@@ -146,6 +155,15 @@ def _file(
     work: Work[T], settings: Settings, file: Path, done: int
 ) -> Generator[T | Failure | Part[T] | Sequence[Any], bool, None]:
     """Read a file and work on its tests. See ``workers.Step``."""
+    if isinstance(work, Instead) and (told := _instead(work, file, settings)) is not None:
+        yield [
+            item if isinstance(item, Failure) else Planned(item.file, item.test, "", item.model, len(told) > 1, item)
+            for item in told
+        ]
+        for item in told[done:]:
+            while (yield item):
+                pass
+        return
     found = list(jobs(file, settings, work.stated_models))
     if any(isinstance(item, Job) for item in found):
         import_module("ptxmm.engines.symbolic.solve")  # loading this is not for the time of a test
@@ -162,6 +180,13 @@ def _file(
         while (yield report):
             assert isinstance(item, Job)
             report = yield from run(work, item, settings)
+
+
+def _instead(work: Instead, file: Path, settings: Settings) -> list[Any] | None:
+    try:
+        return work.instead(file, settings)
+    except PtxmmError as error:
+        return [failure(error, str(file))]
 
 
 def _call(function: Callable[[], T], done: int) -> Generator[object, bool, None]:

@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from ptxmm.analysis.result import Failure
+from msgspec.structs import replace
+
+from ptxmm.analysis.result import Failure, Note, Result
 from ptxmm.cli.console import progress, style
 from ptxmm.cli.frame import show
 from ptxmm.cli.inputs import SOURCES, collect, failure
@@ -48,14 +50,32 @@ def _entries(files: list[Path | Failure], chosen: Settings) -> Iterator[Entry[Wh
             yield Entry(failure(PtxmmError("this is no kernel", kind="usage", hint=hint), str(file)))
         else:
             try:
-                results = once(partial(_results, file, chosen), str(file), chosen)
-                yield from (Entry(result, len(results) > 1) for result in results)
+                found = once(partial(results, file, chosen), str(file), chosen)
+                yield from (Entry(result, len(found) > 1) for result in found)
             except PtxmmError as error:
                 yield Entry(failure(error, str(file)))
         yield None
 
 
-def _results(file: Path, chosen: Settings) -> list[WholeResult]:
+def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
+    """The verdicts on the claims of the launches of a file if one of them has more threads than a test can have, so
+    that no execution could be listed; None for other files, and where nothing is claimed. Raises ``PtxmmError``."""
+    from ptxmm.formats.modules.read import unlisted
+
+    if file.suffix not in SOURCES or chosen.models or chosen.readings or chosen.without:
+        return None
+    try:
+        count = unlisted(file, chosen.launch)
+    except PtxmmError:
+        return None  # it is told where the tests are read
+    found = results(file, chosen) if count else []
+    if not found or not all(result.claims for result in found):
+        return None
+    note = Note("kernel", f"{count} threads are more than are listed: one execution of all of them was asked (--whole)")
+    return [replace(claim, notes=(note, *claim.notes)) for result in found for claim in result.claims]
+
+
+def results(file: Path, chosen: Settings) -> list[WholeResult]:
     """The result of each launch of a file. Raises ``PtxmmError``."""
     from ptxmm.engines.result import Limits
     from ptxmm.formats.compiling import Compiling
