@@ -15,6 +15,7 @@ from ptxmm.cli.frame import answer
 from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import OwnTests, Run, Wanted, format_of, graphs_of
 from ptxmm.cli.workers import Part
+from ptxmm.errors import PtxmmError
 
 if TYPE_CHECKING:
     from ptxmm.analysis.fences import FencesResult, Progress
@@ -34,6 +35,10 @@ def fences(
         list[str] | None,
         typer.Option("--cost", metavar="NAME=N", help="What a step costs (fence=4, sc=6, ...); may be repeated."),
     ] = None,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="Of kernels: for the launch with all its threads, as `check --whole` answers it."),
+    ] = False,
     run: Run,
 ) -> None:
     """Judge each fence, order and scope of a program: needed, removable, or too strong. Where the property fails, find
@@ -43,6 +48,13 @@ def fences(
     """
     from ptxmm.analysis.strength.changes import costs
 
+    if whole:
+        from ptxmm.cli.whole import answer_fences  # with numpy, which takes time to load
+
+        if wanted is not None:
+            message = "--whole is about data races and threads that wait for ever: it takes no --property"
+            raise PtxmmError(message, kind="usage")
+        answer_fences(tests, run, most or None, costs(cost or ()))
     options = {"wanted": wanted, "costs": costs(cost or ()), "graphs": graphs_of(run)}
     brief = named("fences", **options, most=1)
     if format_of(run) in ("text", "json"):

@@ -138,6 +138,19 @@ def once(function: Callable[[], T], file: str, settings: Settings) -> T:
     raise AssertionError("a process ended without a word")
 
 
+def told(function: Callable[[], Iterator[T]], file: str, settings: Settings) -> Iterator[T]:
+    """What ``function``, which reads ``file``, tells, as it comes, in another process with the limits of ``settings``.
+
+    Raises ``PtxmmError``: as the function does, and where the process ends before it."""
+    for _, number, message in events(_tell, [function], 1, bounds(settings, 1), is_timeout):
+        if isinstance(message, Lost):
+            raise lost(message, "the work on this file", settings, 1, file)
+        if isinstance(message, PtxmmError):
+            raise message
+        if isinstance(message, Part) and number:
+            yield message.value
+
+
 def bounds(settings: Settings, processes: int) -> Bounds:
     """The limits of each of ``processes``."""
     memory = share(processes) if settings.memory is None else settings.memory * MEGABYTE
@@ -198,6 +211,17 @@ def _call(function: Callable[[], T], done: int) -> Generator[object, bool, None]
             again = yield (function(),)
         except PtxmmError as error:
             again = yield error
+
+
+def _tell(function: Callable[[], Iterator[T]], done: int) -> Generator[object, bool, None]:
+    """The parts that ``function`` tells, or the error that it raises. See ``workers.Step``."""
+    yield (None,)
+    try:
+        for part in function():
+            yield Part(part)
+        yield ()
+    except PtxmmError as error:
+        yield error
 
 
 def _entry(planned: Planned[T] | Failure, message: object, settings: Settings, processes: int) -> Entry[T]:

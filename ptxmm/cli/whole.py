@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from msgspec.structs import replace
 
 from ptxmm.analysis.result import Failure, Note, Result
 from ptxmm.cli.console import progress, style
+from ptxmm.cli.exits import Found as Finding
 from ptxmm.cli.frame import show
 from ptxmm.cli.inputs import SOURCES, collect, failure
 from ptxmm.cli.options import Run, Tests, format_of
 from ptxmm.cli.settings import Settings, settings
-from ptxmm.cli.tasks import once
+from ptxmm.cli.tasks import once, told
 from ptxmm.errors import PtxmmError
 from ptxmm.render import Entry, Page, formats
 from ptxmm.whole.result import WholeResult
+
+if TYPE_CHECKING:
+    from ptxmm.analysis.strength.changes import Costs
+    from ptxmm.engines.result import Limits
+    from ptxmm.formats.modules.kernel import Kernel
+    from ptxmm.whole.fences import Found, WholeFences
+
+R = TypeVar("R", bound=Finding)
+T = TypeVar("T")
 
 
 def answer_whole(tests: Tests, run: Run) -> NoReturn:
@@ -28,20 +38,31 @@ def answer_whole(tests: Tests, run: Run) -> NoReturn:
 
     Raises ``typer.Exit`` with the exit code, and ``PtxmmError`` for what is wrong with the command line.
     """
+    _answer(_asked, "whole", tests, run)
+
+
+def answer_fences(tests: Tests, run: Run, most: int | None, costs: Costs) -> NoReturn:
+    """The same about the fences of every launch, each verdict as it is found."""
+    _answer(partial(_searched, most, costs), "whole_fences", tests, run)
+
+
+def _answer(function: Callable[[Path, Settings], Iterator[Entry[R]]], kind: str, tests: Tests, run: Run) -> NoReturn:
     start = time.perf_counter()
     format = format_of(run)
-    if format not in formats("whole"):
+    if format not in formats(kind):
         message = f"--format {format} is not available with --whole"
-        raise PtxmmError(message, kind="usage", hint="formats: " + ", ".join(formats("whole")))
+        raise PtxmmError(message, kind="usage", hint="formats: " + ", ".join(formats(kind)))
     if tests.bundled or tests.model or tests.reading or tests.without:
         message = "--whole is about kernels under ptx-8.5: it takes no --bundled, --model, --reading or --without"
         raise PtxmmError(message, kind="usage")
     files = collect(tests.files, tests.bundled)
-    found = _entries(files, settings(tests, run))
-    show(progress(found, len(files)), "whole", format, Page(style(sys.stdout), start=start))
+    found = _entries(function, files, settings(tests, run))
+    show(progress(found, len(files)), kind, format, Page(style(sys.stdout), start=start))
 
 
-def _entries(files: list[Path | Failure], chosen: Settings) -> Iterator[Entry[WholeResult] | None]:
+def _entries(
+    function: Callable[[Path, Settings], Iterator[Entry[R]]], files: list[Path | Failure], chosen: Settings
+) -> Iterator[Entry[R] | None]:
     for file in files:
         if isinstance(file, Failure):
             yield Entry(file)
@@ -50,11 +71,19 @@ def _entries(files: list[Path | Failure], chosen: Settings) -> Iterator[Entry[Wh
             yield Entry(failure(PtxmmError("this is no kernel", kind="usage", hint=hint), str(file)))
         else:
             try:
-                found = once(partial(results, file, chosen), str(file), chosen)
-                yield from (Entry(result, len(found) > 1) for result in found)
+                yield from function(file, chosen)
             except PtxmmError as error:
                 yield Entry(failure(error, str(file)))
         yield None
+
+
+def _asked(file: Path, chosen: Settings) -> Iterator[Entry[WholeResult]]:
+    found = once(partial(results, file, chosen), str(file), chosen)
+    yield from (Entry(result, len(found) > 1) for result in found)
+
+
+def _searched(most: int | None, costs: Costs, file: Path, chosen: Settings) -> Iterator[Entry[Found | WholeFences]]:
+    return (Entry(part) for part in told(partial(_fences, most, costs, file, chosen), str(file), chosen))
 
 
 def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
@@ -77,15 +106,30 @@ def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
 
 def results(file: Path, chosen: Settings) -> list[WholeResult]:
     """The result of each launch of a file. Raises ``PtxmmError``."""
+    from ptxmm.whole.analysis import whole
+
+    return list(_launches(file, chosen, lambda launched, limits: iter((whole(launched, str(file), limits),))))
+
+
+def _fences(most: int | None, costs: Costs, file: Path, chosen: Settings) -> Iterator[Found | WholeFences]:
+    """What is found about the fences of each launch of a file. Raises ``PtxmmError``."""
+    from ptxmm.whole.fences import searched
+
+    return _launches(file, chosen, lambda launched, limits: searched(launched, str(file), limits, most, costs))
+
+
+def _launches(
+    file: Path, chosen: Settings, function: Callable[[tuple[Kernel, ...], Limits], Iterator[T]]
+) -> Iterator[T]:
     from ptxmm.engines.result import Limits
     from ptxmm.formats.compiling import Compiling
     from ptxmm.formats.modules.read import kernels
-    from ptxmm.whole.analysis import whole
 
     try:
         found = kernels(file, chosen.isa, chosen.launch, Compiling(chosen.nvcc))
         deadline = time.monotonic() + chosen.timeout
-        return [whole(launched, str(file), Limits(deadline=deadline)) for launched in found]
+        for launched in found:
+            yield from function(launched, Limits(deadline=deadline))
     except PtxmmError as error:
         error.file = error.file or str(file)
         raise

@@ -66,6 +66,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "run": "run.pages",
         "sweep": "sweep.table",
         "whole": "whole.pages",
+        "whole_fences": "whole_fences.pages",
     },
     "json": {
         **dict.fromkeys(
@@ -73,6 +74,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         ),
         "explain": "explain.entries",
         "fences": "fences.entries",
+        "whole_fences": "whole_fences.entries",
         "separation": "compare.separation_entries",
         "stream": "stream.lines",
         "sweep": "sweep.lines",

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from ptxmm.analysis.result import Note, Status
 from ptxmm.engines.result import Limits
@@ -53,11 +54,27 @@ _FOUND: dict[str, bool | None] = {
 def whole(kernels: tuple[Kernel, ...], file: str, limits: Limits | None = None) -> WholeResult:
     """Whether the launch of ``kernels``, one for each grid, is free of data races under ptx-8.5 (PTX ISA 8.7.1),
     and its threads come to their ends. Raises ``PtxmmError`` where its memory is too large."""
-    return _Whole(kernels, file, limits or Limits()).result()
+    return examined(kernels, file, limits or Limits()).result
+
+
+class Examined(Struct, frozen=True):
+    """The ``result`` about a launch, with an execution of it (``machine``), and for each race the instructions of its
+    two accesses and of what almost orders them (``clues``)."""
+
+    result: WholeResult
+    machine: Machine
+    clues: tuple[tuple[int, ...], ...]
+
+
+def examined(kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Machine | None = None) -> Examined:
+    """As ``whole``, with what is needed to change the launch. ``before``: an execution of a launch that differs in some
+    of its instructions; then races are not explained. Raises ``PtxmmError``."""
+    run = _Whole(kernels, file, limits, before)
+    return Examined(run.result(), run.machine, tuple(run.clues))
 
 
 class _Whole:
-    def __init__(self, kernels: tuple[Kernel, ...], file: str, limits: Limits) -> None:
+    def __init__(self, kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Machine | None = None) -> None:
         kernel = kernels[0]
         self.kernels, self.kernel, self.file, self.limits = kernels, kernel, file, limits
         self.start = time.perf_counter()
@@ -70,7 +87,9 @@ class _Whole:
         self.plan = Plan(True, {}, set(), {}, set())
         self.rests = False
         self.runs = 0
-        self.machine = Machine(kernel, self.plan, self.waiting)
+        self.machine = Machine(kernel, self.plan, self.waiting, before)
+        self.explains = before is None
+        self.clues: list[tuple[int, ...]] = []
 
     def result(self) -> WholeResult:
         if len(self.kernels) > 1:
@@ -218,7 +237,7 @@ class _Whole:
                 sure.append((first, len(pairs)))
         every = np.array([pair for pairs in groups.values() for pair in pairs], np.int64).reshape(-1, 2)
         self.rests = bool(sure) and self.machine.undecided is None and self._overwrites(found, *every.T)
-        explain = self._explained(found) if sure else None
+        explain = self._explained(found) if sure and self.explains else None
         return tuple(self._race(found, pair, count, explain) for pair, count in sure[:_MOST])
 
     def _explained(self, found: Accesses) -> Callable[[int, int], Nearly] | None:
@@ -302,6 +321,7 @@ class _Whole:
         if explain is None:
             return WholeRace(first, second, where, count)
         why = explain(*pair)
+        self.clues.append((*(int(found.instruction[n]) for n in pair), *(at for at, _ in why.steps)))
         return WholeRace(first, second, where, count, tuple(self._spot(*step) for step in why.steps), why.fails)
 
     def _spot(self, at: int, agent: int) -> Spot:

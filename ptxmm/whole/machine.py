@@ -81,8 +81,12 @@ class Machine(Accessing):
         """The views of the threads at their ends."""
         self._atomics = np.zeros(len(self.memory.bytes), np.uint8)
         self._back: dict[int, tuple[int, bytes]] = {}
-        self._rounds: dict[tuple[int, int, Words, int, bool], Outcome] = {} if before is None else before._rounds
+        self._rounds: dict[tuple[int, int, Words, int, bool], Outcome] = (
+            before._rounds if isinstance(before, Machine) and before.kernel is kernel else {}
+        )
         self._steps = 0
+        self.executed: set[int] = set()
+        """The instructions that some thread has executed."""
         self._last = np.zeros(self.every, np.int64)
         self._turn: int | None = None
 
@@ -139,6 +143,7 @@ class Machine(Accessing):
             chosen = self._lead(op, op.guard, at, chosen)
         if not len(chosen):
             return
+        self.executed.add(at)
         refused = self.kernel.code.refused.get(at)
         if refused is not None and refused[1]:
             raise Stopped("unsupported", refused[0].message, at)

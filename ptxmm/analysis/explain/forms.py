@@ -74,8 +74,8 @@ def _orders(test: Test, op: ops.Op) -> _Orders:
         case ops.Atomic(proxy="generic"):
             return _ATOMICS if op.returns else _REDUCTIONS
         case ops.Fence():
-            return _FENCES_86 if one_way(test) else _FENCES
-        case ops.MbarrierArrive() | ops.MbarrierWait() if one_way(test):
+            return _FENCES_86 if one_way(test.isa) else _FENCES
+        case ops.MbarrierArrive() | ops.MbarrierWait() if one_way(test.isa):
             return {"acquire": (("relaxed",),), "release": (("relaxed",),)}
         case ops.ClusterBarrier(kind="arrive"):
             return _REDUCTIONS

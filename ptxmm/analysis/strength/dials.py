@@ -99,7 +99,7 @@ def _orders(test: Test, op: ops.Op) -> tuple[str, ...]:
         return "relaxed", "release"
     if isinstance(op, ops.ProxyFence | ops.MbarrierInitFence) or (isinstance(op, ops.Fence) and op.restrict):
         return NONE, getattr(op, "sem", "present")
-    return tuple(sem or NONE for sem, _ in orders_of(test, op))
+    return tuple(sem or NONE for sem, _ in orders_of(test.isa, op))
 
 
 def _scopes(op: ops.Op, coverage: Coverage) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ a fence. What no step changes are the values and the accesses of the instruction
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import get_args
 
 from msgspec import Struct
@@ -97,6 +97,10 @@ def _scopes_of(test: Test, thread: int, coverage: Coverage, kept: ops.Scope | No
     return {found[around] for around in ordered} | ({kept} if kept is not None else set())
 
 
+Levels = Callable[[ops.Scope | None], tuple[ops.Scope, ...]]
+"""The scopes that an instruction may have which has this one, from the narrowest."""
+
+
 def forms_of(test: Test, threads: Collection[int], op: ops.Op, coverage: Coverage, stronger: bool) -> Forms | None:
     """The forms that may stand in the place of ``op``, which ``threads`` have: up to the strongest, or up to ``op``
     itself.
@@ -104,6 +108,15 @@ def forms_of(test: Test, threads: Collection[int], op: ops.Op, coverage: Coverag
     None for an instruction without other forms. Volatile accesses count as ``.relaxed.sys``; ``.mmio`` ones stay as
     they are, and so do weak accesses of several elements, which a stronger order would make accesses of other sizes.
     """
+
+    def levels(kept: ops.Scope | None) -> tuple[ops.Scope, ...]:
+        return scopes_of(test, threads, coverage, kept, stronger)
+
+    return forms_with(test.isa, op, levels, coverage, stronger)
+
+
+def forms_with(isa: tuple[int, int], op: ops.Op, levels: Levels, coverage: Coverage, stronger: bool) -> Forms | None:
+    """The same in PTX of version ``isa``, where ``levels`` says which scopes an instruction may have."""
     match op:
         case ops.Fence(restrict=str()) | ops.MbarrierInitFence():
             return _presence(op)
@@ -113,7 +126,7 @@ def forms_of(test: Test, threads: Collection[int], op: ops.Op, coverage: Coverag
             forms = (replace(op, sem="relaxed"), frozenset[int]()), (replace(op, sem="release"), frozenset((0,)))
             released = op.sem == "release"
             return Forms(("release",), forms, frozenset((0,) if released else ())) if stronger or released else None
-    orders = orders_of(test, op)
+    orders = orders_of(isa, op)
     if not orders:
         return None
     match op:
@@ -122,11 +135,11 @@ def forms_of(test: Test, threads: Collection[int], op: ops.Op, coverage: Coverag
         case ops.MbarrierArrive() | ops.MbarrierWait() | ops.MbarrierTx():
             scopes = _levels(coverage, op.scope, ("cta", "cluster"))
         case _:
-            scopes = scopes_of(test, threads, coverage, getattr(op, "scope", None), stronger)
+            scopes = levels(getattr(op, "scope", None))
     return _product(op, orders, scopes, stronger)
 
 
-def orders_of(test: Test, op: ops.Op) -> tuple[Order, ...]:
+def orders_of(isa: tuple[int, int], op: ops.Op) -> tuple[Order, ...]:
     """The orders that ``op`` may have; none if it stays as it is."""
     match op:
         case ops.Load() | ops.Store() if op.mmio or op.proxy != "generic" or op.space in ("const", "param", "local"):
@@ -144,12 +157,12 @@ def orders_of(test: Test, op: ops.Op) -> tuple[Order, ...]:
             acquires = op.returns or op.sem in ("acquire", "acq_rel")  # of red, the untyped dialect alone
             return _ATOMICS if acquires else _REDUCTIONS
         case ops.Fence():
-            return _FENCES_86 if op.sem in ("acquire", "release") or one_way(test) else _FENCES
+            return _FENCES_86 if op.sem in ("acquire", "release") or one_way(isa) else _FENCES
         case ops.TensormapFence():
             return (None, ()), (op.sem, ("fence",))
         case ops.MbarrierArrive() | ops.MbarrierWait():
             strong = "release" if isinstance(op, ops.MbarrierArrive) else "acquire"
-            fixed = op.sem == strong and not one_way(test)
+            fixed = op.sem == strong and not one_way(isa)
             return ((strong, ()),) if fixed else (("relaxed", ()), (strong, (strong,)))
         case ops.MbarrierTx():
             return (("relaxed", ()),)
@@ -181,9 +194,9 @@ def below(scope: ops.Scope, coverage: Coverage) -> tuple[ops.Scope, ...]:
     return tuple(s for s in SCOPES[: SCOPES.index(scope)] if s in coverage.scopes)
 
 
-def one_way(test: Test) -> bool:
-    """Whether the version of PTX of ``test`` has ``fence.acquire``, ``fence.release`` and relaxed mbarriers (8.6)."""
-    return test.isa >= (8, 6)
+def one_way(isa: tuple[int, int]) -> bool:
+    """Whether PTX of version ``isa`` has ``fence.acquire``, ``fence.release`` and relaxed mbarriers (8.6)."""
+    return isa >= (8, 6)
 
 
 def _presence(op: ops.Op) -> Forms:

@@ -46,7 +46,8 @@ class Kernel(Struct, frozen=True):
     launch or its source allows races of writes of the same value.
 
     Variables of one name are the same ones in all kernels of a launch: those in ``.global`` and ``.const`` memory are
-    one each, the others one for each CTA or thread. ``workspace``: what ``%envreg1`` and ``%envreg2`` hold."""
+    one each, the others one for each CTA or thread. ``workspace``: what ``%envreg1`` and ``%envreg2`` hold; ``isa``:
+    the version of PTX."""
 
     name: str
     launch: Launch
@@ -57,6 +58,7 @@ class Kernel(Struct, frozen=True):
     assumed: tuple[str, ...]
     allowed: bool = False
     workspace: Mapping[str, Half] = {}
+    isa: tuple[int, int] = (8, 5)
 
 
 def kernel_of(
@@ -76,7 +78,8 @@ def kernel_of(
     variables, keys = variables_of(module, flat, launch, grid, asked, others)
     nothing = dict.fromkeys(module.functions, "functions")
     nothing |= {v.name: "textures, samplers and surfaces" for v in module.variables if v.opaque is not None}
-    code = lower(flat, keys, nothing, how.isa or module.version, how.locate, how.start)
+    isa = how.isa or module.version
+    code = lower(flat, keys, nothing, isa, how.locate, how.start)
     code = replace(code, body=tuple(rename(op, keys) for op in code.body))
     code, waits, assumed = _assumed(code, launch)
     every = SAME_VALUE in launch.assume
@@ -84,7 +87,7 @@ def kernel_of(
     workspace = workspace_halves(variables, {name for op in code.body for name, _ in uses(op)})
     remarks = (*flat.remarks, *waits)
     title = titles([name for name, f in module.functions.items() if f.entry])[entry.name]
-    return Kernel(title, launch, grid, variables, code, remarks, assumed, every or allowed, workspace)
+    return Kernel(title, launch, grid, variables, code, remarks, assumed, every or allowed, workspace, isa)
 
 
 def _assumed(code: Code, launch: Launch) -> tuple[Code, list[str], tuple[str, ...]]:
