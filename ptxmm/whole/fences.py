@@ -29,7 +29,7 @@ _TRIED = 400
 """So many changes are tried as repairs."""
 _TOGETHER, _DEARER = 2, 2
 """So many steps make a repair, which is listed if it costs no more than so many times the cheapest."""
-_PROPERTY = "no data race, and every thread comes to its end"
+_PROPERTY = "no data race, every thread comes to its end, and the claims that hold"
 
 
 class Judged(Struct, frozen=True):
@@ -77,6 +77,13 @@ class WholeFences(Struct, frozen=True, tag_field="analysis", tag="whole-fences")
         return None if self.holds is None else not self.holds
 
 
+class _Answered(Struct, frozen=True):
+    """Whether a changed launch is right, None where that is not known, and ``why`` not."""
+
+    holds: bool | None
+    why: str
+
+
 class Found(Struct, frozen=True):
     """A verdict or a repair as it is found, so many ``seconds`` after the start; ``finding``: as that of the result."""
 
@@ -104,11 +111,14 @@ class _Search:
         self.notes: list[Note] = []
         self.tried = 0
         self.late = False
+        self.claims: frozenset[str | None] = frozenset()
+        """What is claimed of the launch and holds of it as it is written."""
 
     def run(self) -> Iterator[Found | WholeFences]:
         """See ``searched``."""
         now = examined(self.kernels, self.file, self.limits)
         self.machine = now.machine
+        self.claims = frozenset(claim.condition for claim in now.result.claims if claim.holds)
         work = self._judge() if now.result.holds else self._repair(now) if now.result.holds is False else iter(())
         for found in work:
             yield Found(found, now.result.finding, time.perf_counter() - self.start)
@@ -123,10 +133,18 @@ class _Search:
             time.perf_counter() - self.start,
         )  # fmt: skip
 
-    def _changed(self, edits: Edits) -> WholeResult:
+    def _changed(self, edits: Edits) -> _Answered:
         """The answer about the launch with some of its instructions changed."""
         self.tried += 1
-        return examined(edited(self.kernels, edits), self.file, self.limits, self.machine).result
+        found = examined(edited(self.kernels, edits), self.file, self.limits, self.machine).result
+        if not found.holds:
+            return _Answered(found.holds, _why(found))
+        kept = [claim for claim in found.claims if claim.condition in self.claims]
+        for holds, word in ((False, "fails"), (None, "is not decided")):
+            for claim in kept:
+                if claim.holds is holds:
+                    return _Answered(holds, f"the claim {claim.condition} {word}")
+        return _Answered(True, "")
 
     # -- what can go --
 
@@ -165,20 +183,20 @@ class _Search:
         enough, failed = self._weakest(forms)
         bare = bare or failed
         if enough:
-            why = "" if bare is None else _why(bare)
+            why = "" if bare is None else bare.why
             return Judged(unit.line, unit.text, "weaker", tuple(form.text for form in enough), why)
         assert bare is not None
         if bare.holds is None:
-            return Judged(unit.line, unit.text, "unknown", (), _why(bare))
+            return Judged(unit.line, unit.text, "unknown", (), bare.why)
         open_ = "; whether a weaker one is enough is not decided" if failed is not None and failed.holds is None else ""
-        return Judged(unit.line, unit.text, "needed", (), _why(bare) + open_)
+        return Judged(unit.line, unit.text, "needed", (), bare.why + open_)
 
-    def _weakest(self, forms: Sequence[Weaker]) -> tuple[list[Weaker], WholeResult | None]:
+    def _weakest(self, forms: Sequence[Weaker]) -> tuple[list[Weaker], _Answered | None]:
         """The forms that suffice and that no weaker one does of which that is known; what fails in another one, or why
         that is not known. Forms come from the strongest: what is weaker than one that fails fails too."""
         enough: list[Weaker] = []
         failed: list[Weaker] = []
-        first: WholeResult | None = None
+        first: _Answered | None = None
         for form in forms:
             if any(form.steps < other.steps for other in failed):
                 continue
