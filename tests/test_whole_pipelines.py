@@ -203,6 +203,18 @@ _MEET = "mbarrier.arrive.shared.b64 %d2, [full]; W: mbarrier.test_wait.shared.b6
         (_INIT + "@!%p1 mbarrier.arrive_drop.shared.b64 %d2, [full]; @%p1 mbarrier.arrive.shared.b64 %d2, [full]; "
          "bar.sync 0; @%p1 mbarrier.arrive.shared.b64 %d2, [full]; bar.sync 0; "
          "W: mbarrier.try_wait.parity.shared.b64 %p2, [full], 1; @!%p2 bra W;", "race-free", None),
+        (  # more groups may be open than there are
+            "@%p1 bra E; cp.async.ca.shared.global [s], [%d1], 4; cp.async.commit_group; "
+            "cp.async.ca.shared.global [s+4], [%d1], 4; cp.async.commit_group; cp.async.wait_group 3; "
+            "ld.shared.u32 %r5, [s]; E:",
+            "race", None,
+        ),
+        (  # here the cas comes first in the text and writes nothing, which only the copy could tell
+            "@%p1 bra A; atom.relaxed.gpu.global.cas.b32 %r5, [%d1], 5, 6; bra E; "
+            "A: atom.relaxed.gpu.global.exch.b32 %r6, [%d1], 5; cp.async.ca.shared.global [s], [%d1], 4; "
+            "cp.async.wait_all; E:",
+            "undecided", "whether this is ordered depends on the schedule",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_found(body: str, word: str, reason: str | None, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ class Copies:
             groups = self._groups.get((op.kind, thread), [])
             if op.pending is None:
                 groups = [*groups, self._latest(op.kind, thread)]
-            done = groups[: len(groups) - (op.pending or 0)]
+            done = groups[: max(0, len(groups) - (op.pending or 0))]
             self.machine.tell("pass", ("group", op.kind), len(done) - 1, at, np.array([thread]))
             if not done:
                 continue

@@ -386,6 +386,7 @@ class Machine(Accessing):
         """Whether a ``cas`` writes, if that is known; of other executions it is not."""
         if op.op != "cas" or old is None or not self.plan.exact:
             return None
+        self.strong.swaps = True
         compared = self.operand(op.operands[0][0], op.type, np.array([thread]))
         return bool(int(compared.words[0]) == old) if compared.known[0] else None
 

@@ -108,7 +108,8 @@ class Plan(Struct):
 
 
 class Strong:
-    """The logs of one execution; ``clusters``: for each CTA the number of its cluster."""
+    """The logs of one execution; ``clusters``: for each CTA the number of its cluster. ``swaps``: whether it was this
+    execution that told whether a ``cas`` writes."""
 
     def __init__(self, clocks: Clocks, clusters: Numbers, plan: Plan) -> None:
         self.clocks, self.plan = clocks, plan
@@ -123,6 +124,7 @@ class Strong:
         self._pending: dict[int, list[Read]] = {}
         self._count: dict[int, int] = {}
         self._sequential: dict[tuple[int, int], Release] = {}
+        self.swaps = False
 
     def level(self, scope: str | None) -> int:
         """How wide a scope is in this launch."""
@@ -230,7 +232,7 @@ class Strong:
     @property
     def choices(self) -> bool:
         """Whether another execution may have been ordered, or found something, that this one has not."""
-        if self._sequential or any(read.kind != "atomic" or read.tails for read in self.reads):
+        if self._sequential or self.swaps or any(read.kind != "atomic" or read.tails for read in self.reads):
             return True
         return any(write.level and write.change is None for log in self.logs.values() for write in log.writes)
 
