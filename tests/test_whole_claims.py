@@ -279,14 +279,14 @@ def test_the_command(tmp_path: Path, run_command: Run) -> None:
 
 
 def test_check_of_more_threads_than_can_be_listed(tmp_path: Path, run_command: Run) -> None:
-    """``check`` alone asks the one execution of all of them, and says so; of fewer threads it does not."""
+    """``check`` alone asks the one execution of all of them, and says so."""
     path = tmp_path / "k.ptx"
     claims = condition("forall (x[0] == 33792)") + "\n// ptxmm: races = 'none'"
     text = launch(claims, SUM, grid=64, threads="all")
     path.write_text(text)
     ran = run_command("check", str(path))
     assert ran.code == 0 and ran.out.count("\nok") + ran.out.startswith("ok") == 2, ran
-    assert "2048 threads are more than are listed: one execution of all of them was asked (--whole)" in ran.out
+    assert "2048 threads: one execution of all of them was asked, which tells of the others (--whole)" in ran.out
     path.write_text(text.replace("33792", "33793"))
     ran = run_command("check", "--json", str(path))
     first, second = json.loads(ran.out)["results"]
@@ -303,3 +303,28 @@ def test_check_of_more_threads_than_can_be_listed(tmp_path: Path, run_command: R
     path.write_text(text.replace('"all"', '"lane 0"'))
     ran = run_command("check", str(path))
     assert ran.code == 1 and "(--whole)" not in ran.out, ran
+
+
+@pytest.mark.parametrize(
+    ("grid", "threads", "body", "whole"),
+    [
+        (4, "all", SUM, True),
+        (2, "all", SUM, False),  # few threads
+        (4, "lane 0", SUM, False),  # some of them
+        (
+            4,
+            "all",
+            "ld.relaxed.gpu.u32 %r5, [%d1]; setp.eq.u32 %p1, %r5, 1; @%p1 st.global.u32 [%d1], 0; " + SUM,
+            False,
+        ),
+    ],
+)
+def test_check_of_many_threads(
+    grid: int, threads: str, body: str, whole: bool, tmp_path: Path, run_command: Run
+) -> None:
+    """One execution is asked first, and all of them where that does not decide."""
+    path = tmp_path / "k.ptx"
+    path.write_text(launch("races = 'none'", body, grid=grid, threads=threads))
+    ran = run_command("check", "--timeout", "8", str(path))
+    assert ("(--whole)" in ran.out) is whole, ran
+    assert ran.code == 0 or not whole

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Finding)
 T = TypeVar("T")
 
+_FEW = 64
+"""Of so many threads all executions are listed."""
+
 
 def answer_whole(tests: Tests, run: Run) -> NoReturn:
     """Execute every launch of the files that the command line names, and show the results.
@@ -87,21 +90,29 @@ def _searched(most: int | None, costs: Costs, file: Path, chosen: Settings) -> I
 
 
 def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
-    """The verdicts on the claims of the launches of a file if one of them has more threads than a test can have, so
-    that no execution could be listed; None for other files, and where nothing is claimed. Raises ``PtxmmError``."""
-    from ptxmm.formats.modules.read import unlisted
+    """The verdicts on the claims of the launches of a file that have so many threads, none of them chosen, that all
+    executions take long to list, or cannot be. None for other files, where nothing is claimed, and where one execution
+    does not decide what all of them still may. Raises ``PtxmmError``."""
+    from ptxmm.formats.modules.read import sizes
+    from ptxmm.formats.threads import MAX_THREADS
 
     if file.suffix not in SOURCES or chosen.models or chosen.readings or chosen.without:
         return None
     try:
-        count = unlisted(file, chosen.launch)
+        counts = sizes(file, chosen.launch)
     except PtxmmError:
         return None  # it is told where the tests are read
-    found = results(file, chosen) if count else []
-    if not found or not all(result.claims for result in found):
+    most, listed = max(counts), max(counts) <= MAX_THREADS
+    if listed and min(counts) <= _FEW:
         return None
-    note = Note("kernel", f"{count} threads are more than are listed: one execution of all of them was asked (--whole)")
-    return [replace(claim, notes=(note, *claim.notes)) for result in found for claim in result.claims]
+    found = results(file, replace(chosen, timeout=chosen.timeout / 4) if listed else chosen)
+    claims = [claim for result in found for claim in result.claims]
+    if not all(result.claims for result in found) or (listed and any(claim.holds is None for claim in claims)):
+        return None
+    note = Note(
+        "kernel", f"{most} threads: one execution of all of them was asked, which tells of the others (--whole)"
+    )
+    return [replace(claim, notes=(note, *claim.notes)) for claim in claims]
 
 
 def results(file: Path, chosen: Settings) -> list[WholeResult]:

@@ -16,7 +16,6 @@ from ptxmm.formats.modules.module import launched
 from ptxmm.formats.modules.nvcc import compiled
 from ptxmm.formats.modules.prepare import prepared
 from ptxmm.formats.text import decode
-from ptxmm.formats.threads import MAX_THREADS
 from ptxmm.program.test import Test
 from ptxmm.ptx.module import parse_module
 from ptxmm.ptx.module_syntax import Module, Place
@@ -71,12 +70,11 @@ def kernels(
     )
 
 
-def unlisted(path: Path, launch: str | None = None) -> int:
-    """How many threads the largest launch of a file has of which none is chosen and which are too many for a test; 0
-    if there is none. ``launch`` as of ``kernels``. Raises ``PtxmmError``."""
+def sizes(path: Path, launch: str | None = None) -> list[int]:
+    """How many threads each launch of a file has, 0 where some are chosen. ``launch`` as of ``kernels``. Raises
+    ``PtxmmError``."""
     grids = [item.grids for item in _specified(_read(path), str(path), launch, whole=True)]
-    every = [sum(grid.ctas * grid.size for grid in item) for item in grids if not any(grid.threads for grid in item)]
-    return max((count for count in every if count > MAX_THREADS), default=0)
+    return [0 if any(grid.threads for grid in item) else sum(grid.ctas * grid.size for grid in item) for item in grids]
 
 
 def _here(place: Place | None) -> tuple[Span | None, tuple[int, ...]]:
