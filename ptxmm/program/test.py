@@ -145,16 +145,16 @@ class Claims(Struct, frozen=True):
     ``trapping``: the kernel in which a trap is an access of ``TRAP``, where nothing is, so that it has no meaning.
 
     ``unroll``: the bound of its loops, None for that of the command line; ``remarks``: what the reader of a verdict
-    has to know of how the test was made of the kernel. ``partial``: the test leaves executions of the kernel out, so
-    that it can only refute what is claimed. ``readings``: those under which all of this is meant; ``allowed``:
-    what the source allows at its lines.
+    has to know of how the test was made of the kernel. ``partial``: why the test leaves executions or threads of
+    the kernel out, so that it can only refute what is claimed. ``readings``: those under which all of this is meant;
+    ``allowed``: what the source allows at its lines.
     """
 
     races: bool = False
     robust: bool = False
     unroll: int | None = None
     remarks: tuple[str, ...] = ()
-    partial: bool = False
+    partial: tuple[str, ...] = ()
     readings: tuple[AssumedReading, ...] = ()
     allowed: tuple[Allowance, ...] = ()
     bounds: bool = False

@@ -31,7 +31,8 @@ _MOST_NAMED = 1 << 20
 
 
 class Grid(Struct, frozen=True):
-    """One grid. ``threads``: the (cta, thread) numbers that run, in order. ``number``: its place among the grids of
+    """One grid. ``threads``: the (cta, thread) numbers that run, in order; ``open``: none were chosen, and all are too
+    many. ``number``: its place among the grids of
     its launch; ``gpu``: where it runs; ``after``: whether it begins when those before it on its GPU have ended, or may
     begin earlier, as a programmatic launch (PTX ISA 9.7.14.13). ``spans``: where each key stands."""
 
@@ -45,6 +46,7 @@ class Grid(Struct, frozen=True):
     number: int = 0
     gpu: int = 0
     after: After = "stream"
+    open: bool = False
     spans: Mapping[str, Span] = field(default_factory=dict)
 
     @property
@@ -70,6 +72,7 @@ def grid_of(table: Table, number: int, whole: bool, wrong: list[PtxmmError]) -> 
     if ctas > _MOST_CTAS:
         wrong.append(table.error("grid", f"at most {_MOST_CTAS} CTAs are supported, not {ctas}"))
     sized = len(wrong) == before
+    too_many = "threads" not in table.data and ctas * size > MAX_THREADS and not whole
     cluster = told(lambda: _dimensions(table, "cluster"), None) if "cluster" in table.data else None
     if cluster is not None and any(g % c for g, c in zip(grid, cluster, strict=True)):
         wrong.append(table.error("cluster", "the grid is not made of whole clusters"))
@@ -79,11 +82,12 @@ def grid_of(table: Table, number: int, whole: bool, wrong: list[PtxmmError]) -> 
         block=block,
         cluster=cluster,
         shared=told(lambda: table.number(table.data, "shared", 0, 1 << 20), None) or 0,
-        threads=told(lambda: _threads(table, ctas, size, whole), ()) if sized else (),
+        threads=told(lambda: _threads(table, ctas, size, whole), ()) if sized and not too_many else (),
         args=told(lambda: arguments_of(table), ()),
         number=number,
         gpu=told(lambda: table.number(table.data, "gpu", 0, _MOST_GPUS - 1), None) or 0,
         after=told(lambda: _after(table), "stream"),
+        open=too_many,
         spans={key: table.span(key) for key in (*KEYS, *PLACED)},
     )
 

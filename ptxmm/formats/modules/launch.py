@@ -35,6 +35,8 @@ ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE}
 
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?![ \t]*allow\b)(?:(?!\S)(.*)|(\S.*))$", re.MULTILINE)
 _MOST_GRIDS = 64
+_OF_SOME = {"races", "bounds", "unroll"}
+"""What some of the threads can refute for all of them."""
 _WHOLE = ("name", "objects", "host", "check", "launch", "assume", "grids")
 """What is said of a launch, and not of one grid."""
 _CHECKS = ("condition", "races", "robust", "unroll", "bounds", "barriers", "traps")
@@ -156,6 +158,11 @@ def _launch(table: Table, file: str, text: str, whole: bool) -> Launch:
     ]
     objects: dict[str, Any] = told(lambda: table.subtable("objects"), {})
     read = [told(partial(object_of, table, name, value), None) for name, value in objects.items()]
+    for grid, part in zip(grids, parts, strict=True):
+        if grid.open and not (checks and checks.keys() <= _OF_SOME):
+            message = f"{grid.ctas * grid.size} threads run; at most {MAX_THREADS} are supported"
+            hint = 'choose some: threads = "lane 0"; where only races or bounds are checked, those of each role run'
+            wrong.append(part.error("block", message, hint))
     assumed = told(lambda: _assumptions(table, file), _Assumed())
     launch = Launch(
         name=told(lambda: table.string(data, "name"), None),
@@ -258,7 +265,7 @@ def with_threads(launch: Launch, selections: str) -> Launch:
     """
     try:
         chosen = [selected(selections.split(";"), grid.ctas, grid.size) for grid in launch.grids]
-        grids = [replace(grid, threads=threads) for grid, threads in zip(launch.grids, chosen, strict=True)]
+        grids = [replace(grid, threads=threads, open=False) for grid, threads in zip(launch.grids, chosen, strict=True)]
         return replace(launch, grids=tuple(grids))
     except NoSelection as error:
         raise PtxmmError(f"--threads: {error.message}", kind="usage", hint=error.hint) from None

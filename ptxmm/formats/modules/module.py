@@ -18,6 +18,7 @@ from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, viewed
 from ptxmm.formats.modules.prepare import prepared
 from ptxmm.formats.modules.prune import pruned
+from ptxmm.formats.modules.roles import represented
 from ptxmm.formats.modules.threads import host_threads, threads_of
 from ptxmm.formats.modules.unwritten import written_first
 from ptxmm.program.build import build
@@ -37,6 +38,7 @@ from ptxmm.ptx.ops import Op
 
 _NOWHERE = Span(1, 1, 2)
 _LISTED = 8
+_CLOCKS = "a clock decides what is executed: no execution in which time passes was tried"
 _WRONG_ANYWHERE = frozenset(("isa", "syntax", "type"))
 """The kinds of errors in instructions that are told even of those that no thread comes to, if there are others."""
 
@@ -66,17 +68,22 @@ def _launched(
     allowed: tuple[Allowance, ...],
     trapping: bool = False,
 ) -> Test:
-    kernels = prepared(module, launch, how, trapping)
+    kernels = prepared(module, launch, how, trapping, bool(allowed))
     launch = kernels[0].launch
     variables = {name: item for kernel in kernels for name, item in kernel.variables.items()}
     threads: list[ThreadSource] = []
     remarks: dict[str, None] = {}
-    partial = False
+    partial: dict[str, None] = {}
+    chosen: list[Kernel] = []
     for kernel in kernels:
         for item in kernel.variables.values():
             if item.space == "param" and len(item.initial or ()) > 1 and any(map(_is_map, item.initial or ())):
                 message, hint = "a tensor map in a structure is followed by `check --whole` only", "make it a parameter"
                 raise launch.error(kernel.grid.spans["args"], message, "unsupported", hint)
+        if kernel.grid.open:
+            kernel, some = represented(kernel, pruned(kernel.code, ()), variables)
+            partial[some] = None
+        chosen.append(kernel)
         observed = _observed(kernel, len(threads))
         code = pruned(kernel.code, frozenset().union(*observed))
         try:
@@ -85,7 +92,7 @@ def _launched(
             raise _with_refused(error, code, file, text) from None
         remarks |= dict.fromkeys((*kernel.remarks, *notes))
         threads += own
-        partial = partial or clocks
+        partial |= {_CLOCKS: None} if clocks else {}
     placed = len(threads)
     threads += host_threads(launch)
     variables, threads = _in_memory(variables, threads, launch)
@@ -102,8 +109,8 @@ def _launched(
             launch.races,
             launch.robust,
             launch.unroll,
-            (*remarks, *_remarks(kernels, placed)),
-            partial,
+            (*remarks, *_remarks(chosen, placed)),
+            tuple(partial),
             launch.readings,
             allowed,
             launch.bounds,

@@ -40,7 +40,7 @@ def threads_of(
     for cta, thread in grid.threads:
         lanes.setdefault((cta, thread // WARP_SIZE), []).append(thread % WARP_SIZE)
     found: list[ThreadSource] = []
-    special = _Specializing(kernel, code, variables)
+    special = Specializing(kernel, code, variables)
     unwritten: dict[str, None] = {}
     clocks = False
     taken = frozenset(variables)
@@ -87,7 +87,7 @@ def host_threads(launch: Launch) -> Iterator[ThreadSource]:
         yield ThreadSource(name, span, Placement(host=True), statements)
 
 
-class _Specializing:
+class Specializing:
     """A kernel that is specialised to one thread after the other: ``code`` of it; ``variables``: all that it may
     name."""
 
