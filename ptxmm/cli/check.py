@@ -11,6 +11,8 @@ import typer
 from ptxmm.cli.checking import Checking
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import AllReadings, AllState, Engine, EngineOption, Run, Tests, format_of
+from ptxmm.errors import PtxmmError
+from ptxmm.render import formats
 
 MOST: Mapping[str, int] = MappingProxyType({"json": 1000, "html": 100})
 """How many final states are listed beside a verdict, in the formats that list them."""
@@ -39,6 +41,8 @@ def check(
 
         answer_whole(tests, run)
     format = format_of(run)
+    if format not in formats("check"):
+        raise PtxmmError(f"--format {format} is available with --whole only", kind="usage")
     report = format == "html"
     work = Checking(engine, all_state, MOST.get(format, "none"), all_readings, graphs=report, report=report)
     answer(work, "check", tests, run, verbose=all_readings)

@@ -285,7 +285,10 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
     def _parameter(name: str, kind: Any, default: Any) -> Parameter:
         if name == "format":
-            kind = Annotated[StrEnum("Format", {f: f for f in formats(command.__name__)}), *get_args(kind)[1:]]
+            names = formats(command.__name__)
+            if command.__name__ == "check":
+                names = list(dict.fromkeys((*names, *formats("whole"))))  # those of --whole, too
+            kind = Annotated[StrEnum("Format", {f: f for f in names}), *get_args(kind)[1:]]
         return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
     def wrapper(context: typer.Context, **options: Any) -> None:

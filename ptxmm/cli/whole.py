@@ -20,13 +20,14 @@ from ptxmm.cli.options import Run, Tests, format_of
 from ptxmm.cli.settings import Settings, settings
 from ptxmm.cli.tasks import once, told
 from ptxmm.errors import PtxmmError
-from ptxmm.render import Entry, Page, formats
+from ptxmm.render import DRAWN, Entry, Page, formats
 from ptxmm.whole.result import WholeResult
 
 if TYPE_CHECKING:
     from ptxmm.analysis.strength.changes import Costs
     from ptxmm.engines.result import Limits
     from ptxmm.formats.modules.kernel import Kernel
+    from ptxmm.whole.analysis import Drawn
     from ptxmm.whole.fences import Found, WholeFences
 
 R = TypeVar("R", bound=Finding)
@@ -41,6 +42,8 @@ def answer_whole(tests: Tests, run: Run) -> NoReturn:
 
     Raises ``typer.Exit`` with the exit code, and ``PtxmmError`` for what is wrong with the command line.
     """
+    if format_of(run) in DRAWN:
+        _answer(_drawn, "whole", tests, run)
     _answer(_asked, "whole", tests, run)
 
 
@@ -83,6 +86,17 @@ def _entries(
 def _asked(file: Path, chosen: Settings) -> Iterator[Entry[WholeResult]]:
     found = once(partial(results, file, chosen), str(file), chosen)
     yield from (Entry(result, len(found) > 1) for result in found)
+
+
+def _drawn(file: Path, chosen: Settings) -> Iterator[Entry[Drawn]]:
+    return (Entry(part) for part in told(partial(_drawings, file, chosen), str(file), chosen))
+
+
+def _drawings(file: Path, chosen: Settings) -> Iterator[Drawn]:
+    """The result of each launch of a file with its timeline. Raises ``PtxmmError``."""
+    from ptxmm.whole.analysis import drawn
+
+    return _launches(file, chosen, lambda launched, limits: iter((drawn(launched, str(file), limits),)))
 
 
 def _searched(most: int | None, costs: Costs, file: Path, chosen: Settings) -> Iterator[Entry[Found | WholeFences]]:

@@ -79,10 +79,10 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
         "stream": "stream.lines",
         "sweep": "sweep.lines",
     },
-    "svg": dict.fromkeys(PICTURED, "pictures.drawn"),
+    "svg": {**dict.fromkeys(PICTURED, "pictures.drawn"), "whole": "timeline.drawn"},
     "dot": dict.fromkeys(PICTURED, "pictures.graphs"),
     "graphml": dict.fromkeys(PICTURED, "pictures.network"),
-    "html": dict.fromkeys(("check", *PICTURED, "run"), "report.page"),
+    "html": {**dict.fromkeys(("check", *PICTURED, "run"), "report.page"), "whole": "timeline.page"},
     "sarif": {"check": "sarif.verdicts", "lint": "sarif.log", "whole": "sarif.launches"},
     "github": {
         "check": "github.verdicts",

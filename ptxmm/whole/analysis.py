@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import TypeAlias
@@ -35,6 +36,7 @@ from ptxmm.whole.polls import polls
 from ptxmm.whole.result import Answer, Dimensions, Spot, Waiting, WholeRace, WholeResult
 from ptxmm.whole.state import ENDED, Stopped
 from ptxmm.whole.strong import WEAK, Arrival, Plan
+from ptxmm.whole.timeline import Timeline, timeline
 from ptxmm.whole.trace import READ
 
 Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
@@ -73,6 +75,31 @@ def examined(kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Mac
     return Examined(run.result(), run.machine, tuple(run.clues))
 
 
+class Drawn(Struct, frozen=True):
+    """The ``result`` about a launch, and the ``timeline`` of an execution of it."""
+
+    result: WholeResult
+    timeline: Timeline
+
+    @property
+    def finding(self) -> bool | None:
+        """As that of the result."""
+        return self.result.finding
+
+
+def drawn(kernels: tuple[Kernel, ...], file: str, limits: Limits) -> Drawn:
+    """As ``whole``, with the timeline of the execution that has the races, or of one that is followed as far as it
+    goes. Raises ``PtxmmError``."""
+    run = _Whole(kernels, file, limits)
+    result = run.result()
+    if run.told is None:
+        run.told = run.machine = Machine(run.kernel, Plan(True, {}, set(), {}, set()), run.waiting, run.machine)
+        run.told.history = History(run.told.clocks, run.told.trace)
+        with suppress(Stopped, Timeout):
+            run.told.run(limits)
+    return Drawn(result, timeline(run.told, run.raced))
+
+
 class _Whole:
     def __init__(self, kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Machine | None = None) -> None:
         kernel = kernels[0]
@@ -90,6 +117,9 @@ class _Whole:
         self.machine = Machine(kernel, self.plan, self.waiting, before)
         self.explains = before is None
         self.clues: list[tuple[int, ...]] = []
+        self.raced: list[tuple[tuple[int, int], tuple[int, int]]] = []
+        self.told: Machine | None = None
+        """An execution with its history."""
 
     def result(self) -> WholeResult:
         if len(self.kernels) > 1:
@@ -249,6 +279,7 @@ class _Whole:
             machine.run(self.limits)
         except Timeout:
             return None
+        self.told = machine
         return partial(nearly, machine, found)
 
     def _overwrites(self, found: Accesses, before: Numbers, behind: Numbers) -> bool:
@@ -320,6 +351,8 @@ class _Whole:
         first, second = (self._spot(int(found.instruction[n]), int(found.agent[n])) for n in pair)
         if explain is None:
             return WholeRace(first, second, where, count)
+        one, other = ((int(found.row[n]), int(found.agent[n])) for n in pair)
+        self.raced.append((one, other))
         why = explain(*pair)
         self.clues.append((*(int(found.instruction[n]) for n in pair), *(at for at, _ in why.steps)))
         return WholeRace(first, second, where, count, tuple(self._spot(*step) for step in why.steps), why.fails)

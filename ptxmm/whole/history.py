@@ -40,15 +40,20 @@ class Event(Struct, frozen=True):
 
 
 class History:
-    """The ``events`` of an execution."""
+    """The ``events`` of an execution, whose steps have the numbers 1, 2, ..."""
 
     def __init__(self, clocks: Clocks, trace: Trace) -> None:
         self._clocks, self._trace = clocks, trace
         self.events: list[Event] = []
-        self.step = 0
+        self.starts: list[int] = []
+        """For each step how many rows the trace had before it."""
+
+    def begin(self) -> None:
+        """A step begins."""
+        self.starts.append(self._trace.count)
 
     def add(self, kind: Kind, what: Hashable, number: int, at: int, agents: Numbers) -> None:
         """Something that ``agents`` do now."""
         agents = np.array(agents, np.int64)
         clocks, views = self._clocks.clock[agents].astype(np.int64), self._clocks.views(agents)
-        self.events.append(Event(kind, what, number, at, agents, clocks, views, self._trace.count, self.step))
+        self.events.append(Event(kind, what, number, at, agents, clocks, views, self._trace.count, len(self.starts)))

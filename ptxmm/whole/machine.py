@@ -112,7 +112,7 @@ class Machine(Accessing):
                 limits.check()
             self._steps += 1
             if self.history is not None:
-                self.history.step = self._steps
+                self.history.begin()
             self._last[threads] = self._steps
             if at == len(self.body):
                 self._end(threads)

@@ -229,6 +229,15 @@ class Memory:
         instance = self.instances[int(self.instance_of(np.array([place]))[0])]
         return f"{instance.variable.name}, byte {place - instance.start}"
 
+    def is_shared(self, places: Numbers) -> Flags:
+        """Which places in the arena are shared memory."""
+        found: Flags = self._shared[self.instance_of(places)]
+        return found
+
+    def owner_of(self, place: int) -> int:
+        """The CTA or thread that has a place in the arena, -1 for the grid."""
+        return int(self._owners[self.instance_of(np.array([place]))[0]])
+
     def instance_of(self, places: Numbers) -> Numbers:
         """The instances (by number) that places in the arena belong to."""
         return np.searchsorted(self.starts, places, "right").astype(np.int64) - 1
