@@ -174,6 +174,12 @@ CASES = {
         + "red.release.gpu.global.add.u32 [%d2], -1; red.release.gpu.global.add.u32 [%d2], 1;",
         wait(test="ne", number=1) + READ, None,
     ),
+    "a register of another round": (
+        GIVE, "@%p4 bra C; " + WRITE + "ret;\nC: mov.u32 %r4, 0;\nL: " + look() + "setp.eq.u32 %p2, %r3, 0; "
+        "@%p2 mov.u32 %r4, 1; @%p2 bra L; setp.eq.u32 %p3, %r4, 0; @%p3 bra D;\n" + WRITE + "D: ", None,
+    ),
+    "first in a narrow scope": (staged("relaxed.cta", "acquire.gpu"), GIVE, None),
+    "perhaps in a narrow scope": (GIVE, staged("acquire.gpu", "relaxed.cta"), None),
     "any maximum": (
         WRITE + "red.release.gpu.global.max.u32 [%d2], 2;",
         "@%p4 bra C; red.relaxed.gpu.global.max.u32 [%d2], 3; ret;\nC: " + wait(test="lt", number=2) + READ, None,

@@ -468,13 +468,16 @@ class Machine(Accessing):
             return
         one = np.array([thread])
         self.mode[thread], self.pc[thread] = RUNS, poll.end
-        self.trace.add(at, READ, one * 0 + location[0], location[1], one)
+        looked = {poll.start, *(tried if self.exact else poll.again)}
+        for load in (at, *sorted(other for other in looked if self.ends_with(other)[0] != self.ends_with(at)[0])):
+            self.trace.add(load, READ, one * 0 + location[0], location[1], one)
         self.tell("read", ("flag", location[0]), location[1], at, one)
         level, acquires = self.plan.weakest.get(poll.start) or self.ends_with(at)
         self.strong.read("poll", at, location, thread, level, acquires, (poll.start, inputs))
-        for name in poll.outputs & found.registers.keys():
-            word, known = found.registers[name]
-            known = known and name not in self.plan.forgotten.get(poll.start, ())
+        forgotten = self.plan.forgotten.get(poll.start, set())
+        for name in poll.outputs & (found.registers.keys() | forgotten):
+            word, known = found.registers.get(name, (0, False))
+            known = known and name not in forgotten
             self.assign(ops.Reg(name), one, Value(np.array([word], np.uint64), np.array([known])))
         for fence in found.fences:
             self.order(self.body[fence], fence, one)
