@@ -57,6 +57,10 @@ OVERLAP = (
 )
 KERNELS = "litmus tests show a part of a program: kernels notice it (tests/test_cta_exit.py, tests/test_same_value.py)"
 SYMMETRIC = "a race is symmetric, and the flags only ask whether there is one: the other order of the pair is there"
+PROGRAM_ORDER = (
+    "in its own thread, what depends on a read comes after it in program order, or is an access of an asynchronous "
+    "operation that is issued after it"
+)
 COMPLETE = "implied: morally strong operations overlap completely, and only what overlaps partially is asked for"
 WHOLE_INITIAL = (
     "implied: only what overlaps partially is asked for. An access overlaps itself completely, and an initial write is "
@@ -141,6 +145,7 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (NO_EVENTS, "ptx-6.0 ptx-7.5", ["arrived without cluphase", "arrived without mbphase", "arrived without mbcount"]),
     (NO_EVENTS, "ptx-6.0 ptx-7.5", ["passed without CW", "passed never (issue-all)?"]),
     (NO_EVENTS, "ptx-6.0", ["passed without API"]),
+    (PROGRAM_ORDER, "sc", ["given whatever ext"]),
     # ptx-6.0
     (ALL_GENERIC, "ptx-6.0", ["related whatever same-proxy"]),
     (ACCESSES, "ptx-6.0", ["axiom CoTotalMS whatever loc"]),

@@ -329,7 +329,8 @@ def flags(x: Frame, rf: Pairs, bc: Pairs, cause: Pairs, met: Meeting) -> frozens
 def sequentially_consistent(
     x: Frame, reading: Reading, met: Meeting, decide: bool
 ) -> tuple[set[tuple[Last, ...]], frozenset[str]] | None:
-    """Sequential consistency: co is total on each location; program order, barriers, rf, co and fr fit one order."""
+    """Sequential consistency: co is total on each location; program order, barriers, rf, co and fr fit one order, in
+    which the reads of values come before what other threads make of them."""
     rf = {(w, r) for (r, _), w in reading.items()}
     fixed = x.po | met.phases | x.api | x.trigger | x.issue | x.issue_all | x.aord | x.acomp | rf
 
@@ -343,7 +344,7 @@ def sequentially_consistent(
             return False
         products = reference_tensorcore.of(x, "mma")
         piped = reference_tensorcore.pipelines(x, closure(order)) if products else set()
-        return acyclic(order | piped)
+        return acyclic(order | piped | x.given)
 
     co = {(a, b) for a, b in x.ovl if a in x.IW and b in x.W - x.IW}
     pairs = sorted((a, b) for a, b in x.ovl if a < b and a in x.W - x.IW and b in x.W - x.IW) if decide else []

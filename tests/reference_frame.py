@@ -187,6 +187,8 @@ class Frame(Struct, dict=True):
         self.makes_values = parts["addr"] | parts["data"]
         parts["rmw"] = self.rmw
         self.dep = {pair for kind in self.dependencies for pair in parts[kind]}
+        values = parts["addr"] | parts["data"] | parts["ctrl"]
+        self.given = {(a, b) for a, b in values if ev[a].thread != ev[b].thread}
         owners = {e: instance_of(o) if (o := ev[e].owner) is not None else place[ev[e].thread or 0] for e in E - IW}
         inscope = {
             (a, b) for a in STRONG for b in E - IW if owners[a][ev[a].scope or ""] == owners[b][ev[a].scope or ""]
