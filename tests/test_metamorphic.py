@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 import ptxmm.formats.litmus
 from ptxmm.engines.result import Observed
+from ptxmm.errors import PtxmmError
 from ptxmm.program.shared.undetermined import writers
 from ptxmm.program.shared.windows import in_window
 from ptxmm.program.test import Test
@@ -31,11 +32,16 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
 def final_states(program: Program | Test, model: str, engine: str) -> frozenset[Final]:
-    """All final states, from an engine or from the reference; ``TooSlow`` if they are many."""
+    """All final states, from an engine or from the reference; ``TooSlow`` if they are many, or too many for it."""
     test = program if isinstance(program, Test) else parse_one(program.text())
     if engine == "reference":
         return reference.outcomes(test, model, seconds=2)
-    answer = ask(engine, test, model_named(model), seconds=2, most=300)
+    try:
+        answer = ask(engine, test, model_named(model), seconds=2, most=300)
+    except PtxmmError as error:
+        if error.kind not in ("unsupported", "timeout"):
+            raise
+        raise TooSlow from error
     if not answer.complete:
         raise TooSlow
     return answer.states
