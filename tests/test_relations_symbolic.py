@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ptxmm.relations.checks import acyclicity, cyclic, non_empty, reflexive
+from ptxmm.relations.closures import closure
 from ptxmm.relations.formula import FALSE, TRUE, Clauses, Formula, Formulas
 from ptxmm.relations.symbolic import EventSet, Relation, SymbolicAlgebra
 
@@ -169,6 +170,20 @@ def test_acyclicity_is_satisfiable_exactly_on_acyclic_relations(
         solver.add(z3.Or([z3.Bool(str(n)) if n > 0 else z3.Not(z3.Bool(str(-n))) for n in clause]))
     acyclic = not any(x == y for x, y in plus(world.pairs(relation)))
     assert (solver.check() == z3.sat) == acyclic
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.permutations(range(12)), st.sets(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30), st.booleans()
+)
+@example(list(range(12)), {(0, 2), (0, 1), (1, 2), (2, 5)}, True)
+def test_closures_of_rows(places: list[int], drawn: set[tuple[int, int]], forward: bool) -> None:
+    """Of relations with cycles, and of those that go ``forward`` in some order of their events."""
+    pairs = {(places[a], places[b]) for a, b in drawn if a < b or not forward}
+    found = closure([sum(1 << y for y in range(12) if (x, y) in pairs) for x in range(12)])
+    while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
+        pairs |= more
+    assert {(x, y) for x in range(12) for y in range(12) if found[x] >> y & 1} == pairs
 
 
 def test_constants_and_complements_simplify() -> None:

@@ -130,10 +130,45 @@ def inverted(rows: list[int]) -> list[int]:
 
 
 def closure(rows: list[int]) -> list[int]:
-    """The transitive closure of bit rows (Warshall)."""
+    """The transitive closure of bit rows: last events first where there is no cycle, else as Warshall does it."""
+    found = _acyclic_closure(rows)
+    if found is not None:
+        return found
     reach = list(rows)
     for k in range(len(rows)):
         bit, onward = 1 << k, reach[k]
         if onward:
             reach = [row | onward if row & bit else row for row in reach]
+    return reach
+
+
+def _acyclic_closure(rows: list[int]) -> list[int] | None:
+    """The transitive closure of bit rows, None if they have a cycle: depth first, and of what an event leads to no
+    event is looked at that another one leads to which has been looked at."""
+    reach: list[int] = [0] * len(rows)
+    done = 0
+    for start in range(len(rows)):
+        if done >> start & 1:
+            continue
+        path, open_ = [start], 1 << start
+        while path:
+            x = path[-1]
+            row = rows[x]
+            if row & open_:
+                return None
+            if todo := row & ~done:
+                y = todo.bit_length() - 1
+                path.append(y)
+                open_ |= 1 << y
+                continue
+            found, left = row, row
+            while left:
+                low = left & -left
+                onward = reach[low.bit_length() - 1]
+                found |= onward
+                left &= ~(onward | low)
+            reach[x] = found
+            done |= 1 << x
+            open_ ^= 1 << x
+            path.pop()
     return reach

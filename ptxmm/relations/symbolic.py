@@ -194,14 +194,14 @@ class SymbolicAlgebra:
         if not a.may and not b.may:
             return Relation(must, {})
         may: dict[int, dict[int, Formula]] = {}
+        onward = sum(1 << y for y in b.may)
         for x in range(self.size):
             found: dict[int, list[Formula]] = {}
             done = must[x] if asked is None else must[x] | ~asked[x]
-            if b.may:
-                for y in bits(a.must[x]):
-                    for z, f in b.may.get(y, {}).items():
-                        if not done >> z & 1:
-                            found.setdefault(z, []).append(f)
+            for y in bits(a.must[x] & onward):
+                for z, f in b.may[y].items():
+                    if not done >> z & 1:
+                        found.setdefault(z, []).append(f)
             for y, f in a.may.get(x, {}).items():
                 for z in bits(rows[y] & ~done):
                     found.setdefault(z, []).append(f)
