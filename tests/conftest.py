@@ -74,13 +74,14 @@ def run_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small programs are treated as those with many events: no order is written out, and no value in full; two threads
     as many, and so is one final state; all clauses are Z3's."""
-    from ptxmm.engines.symbolic import demand, numbering, orders, sat, solve
+    from ptxmm.engines.symbolic import demand, numbering, orders, sat, solve, unread
     from ptxmm.relations import checks
 
     monkeypatch.setattr(orders, "FEW", 1)
     monkeypatch.setattr(checks, "FEW", 1)
     monkeypatch.setattr(demand, "MANY", 0)
     monkeypatch.setattr(numbering, "FEW", 1)
+    monkeypatch.setattr(unread, "FEW", 0)
     monkeypatch.setattr(sat, "FEW", 0)
     monkeypatch.setattr(solve, "FEW", 1)
 

@@ -120,8 +120,14 @@ def _never(
     for axiom in model.axioms:
         check()
         if not axiom.flag and not axiom.negated and axiom.body.depends <= _CHOSEN:
-            for formula in _impossible(axiom, demand.value(axiom)):
-                false.update(_false_with(program, formula))
+            for formula in impossible(axiom, demand.value(axiom)):
+                false.update(false_with(program, formula))
+    yield from unread(program, false)
+
+
+def unread(program: Program, false: set[Formula]) -> Iterator[tuple[EventId, EventId | None]]:
+    """Reads that are always executed, each with a write of the same kind, or the initial one (None), which it is
+    ``false`` that it reads from."""
     for readers in program.rf.values():
         for read, sources in readers.items():
             for write, when in sources.items():
@@ -132,7 +138,7 @@ def _never(
                     )
 
 
-def _impossible(axiom: Axiom, value: EventSet | Relation) -> Iterator[Formula]:
+def impossible(axiom: Axiom, value: EventSet | Relation) -> Iterator[Formula]:
     """Formulas none of which holds where ``axiom`` does."""
     if isinstance(value, EventSet):
         yield from value.may.values()
@@ -144,7 +150,7 @@ def _impossible(axiom: Axiom, value: EventSet | Relation) -> Iterator[Formula]:
                 yield when
 
 
-def _false_with(program: Program, formula: Formula) -> Iterator[Formula]:
+def false_with(program: Program, formula: Formula) -> Iterator[Formula]:
     """The variables that are false if ``formula`` is."""
     stack = [-formula]
     while stack:
@@ -156,4 +162,4 @@ def _false_with(program: Program, formula: Formula) -> Iterator[Formula]:
             stack += inner
 
 
-__all__ = ["break_symmetry", "known_before"]
+__all__ = ["break_symmetry", "false_with", "impossible", "known_before", "unread"]

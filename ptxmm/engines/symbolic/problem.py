@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import cast
 
+from msgspec.structs import replace
+
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
 from ptxmm.cat.names import absent
@@ -17,6 +19,7 @@ from ptxmm.engines.symbolic.numbering import break_symmetry, known_before
 from ptxmm.engines.symbolic.orders import Acyclic, total_fence_orders
 from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.engines.symbolic.tearing import never_torn, rule
+from ptxmm.engines.symbolic.unread import never_read
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.barriers.scenarios import Scenario
 from ptxmm.events.symbolic.build import build
@@ -88,6 +91,8 @@ class Problem:
         observable = {term.thread for term in asked if isinstance(term, RegisterTerm)}
         self.alike = interchangeable(test, observable) if axioms and not variations else []
         known = known_before(test, model, reading, self.alike, limits.check)
+        if axioms and not variations:
+            known = replace(known, never=known.never | never_read(test, model, reading, limits.check))
         program, base, evaluator = _program(test, model, asked, reading, limits, variations or {}, known)
         self.program, self.base, self.evaluator = program, base, evaluator
         orders = total_fence_orders(model, program, base, evaluator) if axioms and not variations else []

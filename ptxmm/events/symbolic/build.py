@@ -38,6 +38,8 @@ from ptxmm.ptx.ops import (
     COMPUTING,
     Alu,
     Atomic,
+    Barrier,
+    BarrierReduction,
     Branch,
     Exit,
     Fence,
@@ -47,6 +49,8 @@ from ptxmm.ptx.ops import (
     Store,
     TensormapCopyFence,
     TensormapReplace,
+    WarpBarrier,
+    WarpExchange,
     WmmaLoad,
 )
 from ptxmm.relations.closures import closure
@@ -148,7 +152,7 @@ def _build(around: Setting, seen: set[Place] | None, untorn: frozenset[str] | No
 
 def skeleton(test: Test, reading: Reading, check: Callable[[], None]) -> Program | None:
     """The program of ``test`` before any value is known: its events, which may read from which, and coherence order,
-    without constraints. None where it may depend on values what is accessed or how threads meet.
+    without constraints. None where it may depend on values what is accessed, who comes to a barrier or how they meet.
 
     Every execution of ``test`` is one of it: guards may go either way.
     """
@@ -160,6 +164,13 @@ def skeleton(test: Test, reading: Reading, check: Callable[[], None]) -> Program
     if _borders(machine) or not all(_settled(event) for event in machine.events):
         return None
     program = _program(last, frozenset())
+    if any(step.presence != TRUE for thread in last.threads for step in thread.barriers):
+        return None
+    if any(thread.barriers for thread in last.threads):
+        found = scenarios(test, machine.formulas, last.threads, check)
+        if any(s.misuse or s.waiting for s in found) or len({s.group for s in found}) < len(found):
+            return None
+        program.scenarios += [(scenario, TRUE) for scenario in found]
     for cell, initial in program.initial.items():
         at = [e for e in machine.events if any(p.contains(cell) for p in e.places)]
         writes = [initial, *(e.number for e in at if e.kind == "W")]
@@ -169,7 +180,10 @@ def skeleton(test: Test, reading: Reading, check: Callable[[], None]) -> Program
     return program
 
 
-_PLAIN = (Load, Store, Atomic, Fence, Branch, Exit, *COMPUTING)
+_PLAIN = (
+    *(Load, Store, Atomic, Fence, Branch, Exit, *COMPUTING),
+    *(Barrier, BarrierReduction, WarpBarrier, WarpExchange),
+)
 
 
 def _settled(event: Event) -> bool:

@@ -120,7 +120,7 @@ class Setting(Struct, frozen=True):
     ``shown``: the registers, by thread, whose final values are asked for. ``check`` may raise ``Timeout``. ``chunks``
     divides copies (``shared.chunks``). ``api``: whether starts and ends of threads matter; ``exits``: whether their
     ends do. ``aligned``: as in ``convergence.sites``. ``mbarriers``: the objects that are such. ``known``: what need
-    not be found out. ``unseen``: what has no values.
+    not be found out. ``unseen``: what has no values. ``expressions``: those of all executions.
     """
 
     test: Test
@@ -134,6 +134,7 @@ class Setting(Struct, frozen=True):
     aligned: Sequence[Mapping[int, str]]
     mbarriers: frozenset[str]
     known: Known
+    expressions: Expressions
     unseen: Unseen = NOTHING
 
     @property
@@ -153,7 +154,8 @@ def setting(
     hidden = frozenset(test.objects[key].physical for key in opaque(test.threads, test.objects))
     chunks = _chunks(test, reading)
     grids, exits = _several_grids(test), exits_matter(test)
-    return Setting(test, reading, shown, check, chunks, grids, exits, members(test), sites(test), hidden, known)
+    made = Expressions(reading.simplify, reading.values)
+    return Setting(test, reading, shown, check, chunks, grids, exits, members(test), sites(test), hidden, known, made)
 
 
 class Machine:
@@ -181,7 +183,7 @@ class Machine:
         self.free = free
         self.assumed = assumed
         self.formulas = Formulas()
-        self.expressions = Expressions(self.reading.simplify, self.reading.values)
+        self.expressions = setting.expressions
         self.events: list[Event] = []
         self.operations: list[Operation] = []
         self.products: dict[int, Wgmma] = {}

@@ -175,7 +175,7 @@ def _waited(run: Executor, op: ops.MbarrierWait, step: SyncEvent) -> Reads:
     value = run.operand(op.state, ADDRESS)
     step.state = run.listed(value)
     for earlier in run.barriers:
-        if earlier.tokens is not None and value.expression == run.machine.expressions.number("token", earlier.id):
+        if earlier.tokens is not None and value.expression == run.machine.expressions.number(64, "token", earlier.id):
             step.state_of = earlier.id
     return value.reads
 

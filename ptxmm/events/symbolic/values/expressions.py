@@ -11,8 +11,9 @@ from ptxmm.ptx.ops import Type
 
 
 class Expressions:
-    """Expressions by number: equal numbers are syntactically equal expressions. ``simplify``: make the rewrites that
-    drop dependencies; ``values``: drop those on values that make no difference as well."""
+    """Expressions by number: equal numbers are syntactically equal expressions, in all executions of one test, as what
+    is asked of an expression follows from how it is made and from the widths of its leaves. ``simplify``: make the
+    rewrites that drop dependencies; ``values``: drop those on values that make no difference as well."""
 
     def __init__(self, simplify: bool, values: bool = False) -> None:
         self.simplify = simplify
@@ -29,7 +30,7 @@ class Expressions:
 
     def leaf(self, bits: int, *key: object) -> int:
         """The number of the leaf ``key`` of ``bits`` bits."""
-        number = self.number(*key)
+        number = self.number(bits, *key)
         self._widths[number] = bits
         return number
 
