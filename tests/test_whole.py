@@ -16,7 +16,9 @@ from ptxmm.analysis.races import races
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.explicit.values import arithmetic
+from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.read import kernels, parse_ptx
+from ptxmm.formats.modules.special import special_values
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.ops.signatures import source_types
 from ptxmm.whole.analysis import whole
@@ -113,6 +115,20 @@ def test_kernels(golden: Callable[[str, str], None]) -> None:
             told = (f"; {name}: {_WORDS[holds]}" for name, holds in claims.items())
             lines.append(f"{path.stem} {found.answer}{''.join(told)}\n")
     golden("whole-kernels.txt", "".join(lines))
+
+
+@given(grid=st.tuples(*[st.integers(1, 3)] * 3), block=st.tuples(*[st.integers(1, 5)] * 3), cluster=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_special_registers_are_of_the_cta_or_of_the_thread(
+    grid: tuple[int, int, int], block: tuple[int, int, int], cluster: bool
+) -> None:
+    """What ``State`` makes of one thread of each CTA and one CTA is what each thread has."""
+    launch = Grid(None, grid, block, (grid[0], 1, 1) if cluster else None, 0, (), ())
+    first = [special_values(launch, cta, 0) for cta in range(launch.ctas)]
+    for cta in range(launch.ctas):
+        for thread in range(launch.size):
+            found, here = special_values(launch, cta, thread), special_values(launch, 0, thread)
+            assert found == {name: first[cta][name] - first[0][name] + here[name] for name in found}
 
 
 TREE = """\

@@ -7,7 +7,7 @@ but no CTA waits for ever for others that go round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -490,13 +490,18 @@ class Machine(Accessing):
 
     def round(self, poll: Poll, at: int, inputs: Words, value: int, again: bool) -> Outcome:
         """Where a round of a loop that waits leads from the load at ``at``; ``again``: it is not the first one."""
-        key = poll.start, at, inputs, value, again
-        if key not in self._rounds:
-            made = Round(self, dict(zip(poll.inputs, inputs, strict=True)))
+        return self.rounds(poll, at, [(inputs, value)], again)[0]
+
+    def rounds(self, poll: Poll, at: int, cases: Sequence[tuple[Words, int]], again: bool) -> list[Outcome]:
+        """The same of several ``cases``: what the registers are, and what the load finds."""
+        keys = [(poll.start, at, inputs, value, again) for inputs, value in cases]
+        new = list(dict.fromkeys(key for key in keys if key not in self._rounds))
+        if new:
+            made = Round(self, poll.inputs, [key[2] for key in new])
             if again:
                 made.forget(poll.written)
-            self._rounds[key] = made.run(poll, at, value)
-        return self._rounds[key]
+            self._rounds.update(zip(new, made.run(poll, at, [key[3] for key in new]), strict=True))
+        return [self._rounds[key] for key in keys]
 
     def compute(self, op: Any, at: int, threads: Numbers) -> None:
         """What only gives registers values."""
@@ -534,7 +539,7 @@ class Machine(Accessing):
         """What ``op`` computes for the register ``name``; None where nobody knows."""
 
         def function(words: Words) -> int | None:
-            return Round(self, dict(zip(used, words, strict=True))).computed(op, name)
+            return Round(self, used, [words]).computed(op, name)
 
         word = function(concrete(parts))
         return None if word is None else Derived(function, parts, word)

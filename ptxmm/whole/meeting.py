@@ -88,7 +88,11 @@ class Meeting:
             groups.setdefault(((thread // state.size, int(name)), count, state.warp(thread)), []).append(thread)
         for (key, count, _), lanes in groups.items():
             self._arrive(key, count, op, lanes, at, waits)
-            self._complete_all(key[0])
+            if count is not None:
+                self._complete_all(key[0])
+        if op.count is None:  # all threads have to come
+            for cta in dict.fromkeys(key[0] for key, _, _ in groups):
+                self._complete_all(cta)
 
     def _arrive(
         self, key: tuple[int, int], count: int | None, op: BarrierOp, lanes: list[int], at: int, waits: bool

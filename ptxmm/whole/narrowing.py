@@ -151,13 +151,17 @@ class _Narrowing:
 
     def _tries(self, poll: Poll, inputs: frozenset[Words], values: frozenset[int]) -> list[_Trial]:
         found: dict[tuple[frozenset[int], frozenset[int]], _Trial] = {}
+        every = sorted(values)
         for words in inputs:
             ends: list[tuple[int, Outcome]] = []
             ending, lasting = set(), set()
-            for value in sorted(values):
-                outcomes = [(at, self.machine.round(poll, at, words, value, again=True)) for at in sorted(poll.again)]
+            cases = [(words, value) for value in every]
+            rounds = [(at, self.machine.rounds(poll, at, cases, again=True)) for at in sorted(poll.again)]
+            first = self.machine.rounds(poll, poll.start, cases, again=False)
+            for number, value in enumerate(every):
+                outcomes = [(at, made[number]) for at, made in rounds]
                 onward = {at: outcome.at for at, outcome in outcomes}
-                outcomes.append((poll.start, self.machine.round(poll, poll.start, words, value, again=False)))
+                outcomes.append((poll.start, first[number]))
                 now = [(at, outcome) for at, outcome in outcomes if outcome.at == poll.end]
                 ends += now
                 if now:

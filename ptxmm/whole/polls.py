@@ -6,7 +6,7 @@ Such a loop is found in the text (``polls``). Whether it ends with a value is tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -15,12 +15,12 @@ from ptxmm.program.graph import Graph, graph_of, live_at, post_dominators, reach
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.whole.computing import results
-from ptxmm.whole.memory import Numbers
+from ptxmm.whole.memory import Flags, Numbers
+from ptxmm.whole.origins import Words
 from ptxmm.whole.state import State, Stopped
 from ptxmm.whole.values import Value, extended, unknown
 
 _STEPS = 10_000
-_ONE = np.zeros(1, np.int64)
 
 
 class Poll(Struct, frozen=True):
@@ -114,74 +114,113 @@ class Outcome(Struct, frozen=True):
 
 
 class Round(State):
-    """A thread of ``state`` that goes round a loop which waits, with what its ``registers`` are."""
+    """A thread of ``state`` that goes round a loop which waits, in several ``cases`` at once: what its registers with
+    these ``names`` are in each."""
 
-    def __init__(self, state: State, registers: Mapping[str, int | None]) -> None:
+    def __init__(self, state: State, names: Sequence[str], cases: Sequence[Words]) -> None:
         self.kernel, self.body, self.memory = state.kernel, state.body, state.memory
-        self._written = {
-            name: unknown(1) if word is None else Value(np.array([word], np.uint64), np.ones(1, np.bool_))
-            for name, word in registers.items()
-        }
-        self._first = self._written.copy()
+        self._lanes = np.zeros(len(cases), np.int64)
+        self._written: dict[str, Value] = {}
+        for name, words in zip(names, zip(*cases, strict=True), strict=True):
+            known = np.array([word is not None for word in words], np.bool_)
+            self._written[name] = Value(np.array([word or 0 for word in words], np.uint64), known)
+        self._made: set[str] = set()
 
     def register(self, name: str, threads: Numbers) -> Value:
-        return self._written.get(name) or unknown(1)
+        return self._written.get(name) or unknown(len(self._lanes))
 
     def assign(self, register: ops.Reg | None, threads: Numbers, value: Value) -> None:
         if register is not None:
             self._written[register.name] = value
+            self._made.add(register.name)
 
     def forget(self, registers: Iterable[str]) -> None:
         """Nothing is known of some registers."""
-        self._written |= {name: unknown(1) for name in registers}
+        for name in registers:
+            self.assign(ops.Reg(name), self._lanes, unknown(len(self._lanes)))
 
-    def run(self, poll: Poll, at: int, word: int) -> Outcome:
-        """What follows when the load at ``at`` gives ``word``. Raises ``Stopped`` where that is not known."""
-        self._give(at, word)
-        fences: list[int] = []
-        at += 1
+    def run(self, poll: Poll, at: int, words: Sequence[int]) -> list[Outcome]:
+        """What follows in each case when the load at ``at`` gives one of ``words``. Raises ``Stopped`` where that is
+        not known."""
+        self._give(at, words)
+        found: dict[int, Outcome] = {}
+        work: list[_Way] = [(self, at + 1, np.arange(len(words)), ())]
+        while work:
+            part, place, which, fences = work.pop()
+            outcomes = part._follow(poll, place, which, fences, work)
+            found |= zip(which.tolist(), outcomes, strict=True) if outcomes else ()
+        return [found[number] for number in range(len(words))]
+
+    def _follow(
+        self, poll: Poll, at: int, which: Numbers, fences: tuple[int, ...], work: list[_Way]
+    ) -> list[Outcome] | None:
+        """What follows from ``at`` on; None where cases part: then both ways go to ``work``."""
         for _ in range(_STEPS):
             if at == poll.end:
-                return Outcome(at, self._given(), tuple(fences))
+                return [Outcome(at, given, fences) for given in self._given()]
             op = self.body[at]
-            if op.guard is not None and self._skips(at, op.guard):
-                at += 1
-            elif _looks(op):
-                return Outcome(at, {}, ())
-            elif isinstance(op, ops.Branch):
+            if op.guard is not None:
+                skips = self._skips(at, op.guard)
+                if not (skips.all() or not skips.any()):
+                    work += [(self._only(chosen), at, which[chosen], fences) for chosen in (skips, ~skips)]
+                    return None
+                if skips[0]:
+                    at += 1
+                    continue
+            if _looks(op):
+                return [Outcome(at, {}, ())] * len(which)
+            if isinstance(op, ops.Branch):
                 at = op.target
-            else:
-                if isinstance(op, ops.Fence):
-                    fences.append(at)
-                elif isinstance(op, ops.COMPUTING):
-                    for register, value in results(self, op, _ONE):
-                        self.assign(register, _ONE, value)
-                at += 1
+                continue
+            if isinstance(op, ops.Fence):
+                fences = (*fences, at)
+            elif isinstance(op, ops.COMPUTING):
+                for register, value in results(self, op, self._lanes):
+                    self.assign(register, self._lanes, value)
+            at += 1
         raise Stopped("undecided", "a loop in this one has too many rounds", at)
 
+    def _only(self, chosen: Flags) -> Round:
+        """The same in the ``chosen`` cases."""
+        part = Round(self, (), ())
+        part._lanes = self._lanes[chosen]
+        part._written = {name: value.at(chosen) for name, value in self._written.items()}
+        part._made = set(self._made)
+        return part
+
     def computed(self, op: ops.Op, register: str) -> int | None:
-        """What ``op`` gives a register, if that is known."""
-        for written, value in results(self, op, _ONE):
+        """What ``op`` gives a register in the first case, if that is known."""
+        for written, value in results(self, op, self._lanes):
             if written is not None and written.name == register and value.known[0]:
                 return int(value.words[0])
         return None
 
-    def _given(self) -> dict[str, tuple[int, bool]]:
-        made = {name: value for name, value in self._written.items() if self._first.get(name) is not value}
-        return {name: (int(value.words[0]), bool(value.known[0])) for name, value in made.items()}
+    def _given(self) -> Iterator[dict[str, tuple[int, bool]]]:
+        """The registers that have got values, in each case."""
+        names = sorted(self._made)
+        values = [self._written[name] for name in names]
+        columns = [zip(value.words.tolist(), value.known.tolist(), strict=True) for value in values]
+        for row in zip(*columns, strict=True) if names else ((),) * len(self._lanes):
+            yield dict(zip(names, row, strict=True))
 
-    def _give(self, at: int, word: int) -> None:
+    def _give(self, at: int, given: Sequence[int]) -> None:
         op = self.body[at]
         assert isinstance(op, ops.Load)
-        words = np.array([word], np.uint64)
+        words = np.array(given, np.uint64)
         if op.dst[0] is not None:
             if op.type.signed:
                 words = extended(words, op.type.bits, self.bits(op.dst[0]))
-            self.assign(op.dst[0], _ONE, Value(words, np.ones(1, np.bool_)))
+            self.assign(op.dst[0], self._lanes, Value(words, np.ones(len(words), np.bool_)))
 
-    def _skips(self, at: int, guard: ops.Guard) -> bool:
-        value = self.register(guard.register, _ONE)
-        if not value.known[0]:
+    def _skips(self, at: int, guard: ops.Guard) -> Flags:
+        """In which cases an instruction is not executed."""
+        value = self.register(guard.register, self._lanes)
+        if not value.known.all():
             message = "whether this loop ends depends on a value that is not worked out"
             raise Stopped("undecided", message, at)
-        return bool(value.words[0]) == guard.negated
+        skips: Flags = (value.words != 0) == guard.negated
+        return skips
+
+
+_Way = tuple[Round, int, Numbers, tuple[int, ...]]
+"""Cases that go on at an instruction: which they are, and the fences before it."""

@@ -91,11 +91,14 @@ class State:
     def _start(self) -> None:
         """What the launch says of the special registers that the kernel reads; clocks may be anything."""
         grid, used = self.kernel.grid, {name for op in self.body for name, _ in uses(op)}
-        found = [special_values(grid, cta, thread) for cta in range(grid.ctas) for thread in range(grid.size)]
+        ctas = [special_values(grid, cta, 0) for cta in range(grid.ctas)]
+        threads = [special_values(grid, 0, thread) for thread in range(grid.size)]
         clocks = {f"sreg {name}" for name in CLOCKS}
-        for name in (found[0].keys() & used) - clocks:
+        for name in (ctas[0].keys() & used) - clocks:
+            # Each is the same in all threads of a CTA, or in all CTAs.
+            first, second = (np.array([values[name] for values in part], np.uint64) for part in (ctas, threads))
             words = np.zeros(self.every, np.uint64)
-            words[: self.count] = [values[name] for values in found]
+            words[: self.count] = (first[:, None] - first[0] + second[None, :]).ravel()
             self._special[name] = Value(words, np.arange(self.every) < self.count)
         for name, half in self.kernel.workspace.items():
             address = self.memory.symbols[half.place.name]
