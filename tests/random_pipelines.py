@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 
+from tests.random_whole import scattered
+
 Maker = Callable[[int], str]
 Step = tuple[int, list[str]]
 """A thread, and lines that it executes."""
@@ -39,8 +41,8 @@ HEAD = """\
 class _Pipeline:
     """The steps of each of ``block`` threads, in the order of its program."""
 
-    def __init__(self, rng: random.Random, block: int) -> None:
-        self.rng, self.block, self.labels = rng, block, 0
+    def __init__(self, rng: random.Random, block: int, order: int = 0) -> None:
+        self.rng, self.block, self.order, self.labels = rng, block, order, 0
         self.steps: list[list[list[str]]] = [[] for _ in range(block)]
 
     def add(self, thread: int, *lines: str) -> None:
@@ -85,10 +87,11 @@ class _Pipeline:
         lines = ["setp.ne.u32 %p1, %r1, 0;", "@%p1 bra I;"]
         lines += [f"mbarrier.init.shared.b64 [{where}], {count};" for where, count in counts]
         lines += ["ld.shared.u32 %r5, [s+44];", "I:", *([begin] if begin else [])]
-        for thread, steps in enumerate(self.steps):
-            lines += [f"setp.ne.u32 %p1, %r1, {thread};", f"@%p1 bra T{thread};"]
-            lines += [line for step in steps for line in step]
-            lines += [f"T{thread}:"]
+        blocks = [[line for step in steps for line in step] for steps in self.steps]
+        if self.order:
+            lines += scattered(blocks, "%r1", "%r8", self.order)
+        for thread, block in enumerate(blocks if not self.order else []):
+            lines += [f"setp.ne.u32 %p1, %r1, {thread};", f"@%p1 bra T{thread};", *block, f"T{thread}:"]
         body = "".join(f"{'' if line.endswith(':') else '    '}{line}\n" for line in lines)
         return HEAD.format(block=self.block) + body + "    ret;\n}\n"
 
@@ -108,11 +111,11 @@ def _arrival(rng: random.Random, where: str, state: str = "%d9") -> list[str]:
     return [*fence, f"mbarrier.arrive.relaxed.cta.shared.b64 {state}, [{where}];"]
 
 
-def ring(seed: int) -> str:
+def ring(seed: int, order: int = 0) -> str:
     """A ring of one or two stages between a producer and one or two consumers, perhaps with a mistake."""
     rng = random.Random(f"ring/{seed}")
     consumers, stages, items = rng.choice((1, 1, 1, 2)), rng.choice((1, 2)), rng.choice((1, 2, 2, 3))
-    made = _Pipeline(rng, 1 + consumers)
+    made = _Pipeline(rng, 1 + consumers, order)
     wrong = rng.choice((0, 0, 1, 1, 2))
     odd = rng.randrange(8) if rng.random() < 0.15 else -1
     for item in range(items):
@@ -133,11 +136,11 @@ def ring(seed: int) -> str:
     return made.text(counts, "" if rng.random() < 0.05 else "bar.sync 0;")
 
 
-def meetings(seed: int) -> str:
+def meetings(seed: int, order: int = 0) -> str:
     """Threads that arrive at mbarriers and wait for the state that they got, a few times, perhaps with a mistake."""
     rng = random.Random(f"meetings/{seed}")
     block = rng.choice((2, 2, 3))
-    made = _Pipeline(rng, block)
+    made = _Pipeline(rng, block, order)
     number = [0] * block
     for turn in range(rng.randrange(1, 4)):
         where = rng.choice(("full", "full", "empty"))
@@ -159,11 +162,11 @@ def meetings(seed: int) -> str:
     return made.text([("full", block), ("empty", block)])
 
 
-def arrivals(seed: int) -> str:
+def arrivals(seed: int, order: int = 0) -> str:
     """A few operations on one mbarrier, in any order."""
     rng = random.Random(f"arrivals/{seed}")
     block = rng.choice((2, 2, 3))
-    made = _Pipeline(rng, block)
+    made = _Pipeline(rng, block, order)
     for thread in range(block):
         for _ in range(rng.randrange(1, 5)):
             kind = rng.randrange(10)
@@ -184,10 +187,10 @@ def arrivals(seed: int) -> str:
     return made.text([("full", rng.randrange(1, 4))])
 
 
-def groups(seed: int) -> str:
+def groups(seed: int, order: int = 0) -> str:
     """Threads that fill two buffers by ``cp.async`` and read what another one has copied, perhaps with a mistake."""
     rng = random.Random(f"groups/{seed}")
-    made = _Pipeline(rng, 2)
+    made = _Pipeline(rng, 2, order)
     tiles, ahead = rng.choice((1, 2, 2)), rng.choice((0, 1))
     late, noinc = rng.random() < 0.3, rng.choice(("", ".noinc"))
 
@@ -231,11 +234,11 @@ def _proxy_fence(rng: random.Random) -> list[str]:
 _MAP = '// ptxmm: map = { tensormap = { target = "g", type = "u32", box = [4], dims = [16] } }\n'
 
 
-def loads(seed: int) -> str:
+def loads(seed: int, order: int = 0) -> str:
     """A ring that bulk copies fill, perhaps with a mistake."""
     rng = random.Random(f"loads/{seed}")
     consumers, stages, items = rng.choice((1, 1, 1, 2)), rng.choice((1, 1, 2)), rng.choice((1, 2, 2))
-    made = _Pipeline(rng, 1 + consumers)
+    made = _Pipeline(rng, 1 + consumers, order)
     apart, tensor = rng.random() < 0.2, rng.random() < 0.2
     if rng.random() < 0.3:
         made.add(1, "st.shared.u32 [s], %r3;")
@@ -276,10 +279,10 @@ def loads(seed: int) -> str:
     return text
 
 
-def stores(seed: int) -> str:
+def stores(seed: int, order: int = 0) -> str:
     """Words of shared memory that bulk copies and reductions take to global memory, perhaps with a mistake."""
     rng = random.Random(f"stores/{seed}")
-    made = _Pipeline(rng, 2)
+    made = _Pipeline(rng, 2, order)
     add = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
     copies = ("cp.async.bulk.global.shared::cta.bulk_group", add)
     for item in range(rng.choice((1, 2))):

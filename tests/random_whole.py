@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 Maker = Callable[[int], str]
+Ordered = Callable[[int, int], str]
+"""A maker whose second number is that of an order of the text; 0: thread after thread."""
 
 _SIZES = {1: "u8", 2: "u16", 4: "u32"}
 _HEAD = """\
@@ -223,11 +226,31 @@ _FLAGS_HEAD = """\
 """
 
 
+def scattered(blocks: list[list[str]], register: str, delay: str, order: int) -> list[str]:
+    """What each thread does, by its number in ``register``, in pieces that stand anywhere in the text, some of which
+    begin with a ``delay``: who is first in an execution by the order of the text is another one each time."""
+    rng = random.Random(f"scattered/{order}")
+    lines: list[str] = []
+    pieces: list[list[str]] = []
+    for thread, block in enumerate(blocks):
+        cuts = rng.sample(range(1, len(block)), min(len(block) - 1, rng.choice((0, 1, 2, 4)))) if block else []
+        bounds = [0, *sorted(cuts), len(block)]
+        for number, (start, end) in enumerate(pairwise(bounds)):
+            label = f"C{thread}x{number}"
+            wait = [f"mov.u32 {delay}, {rng.randrange(1, 4)};", f"{label}d:", f"sub.u32 {delay}, {delay}, 1;"]
+            wait += [f"setp.ne.u32 %p8, {delay}, 0;", f"@%p8 bra {label}d;"]
+            then = f"bra C{thread}x{number + 1};" if end < len(block) else "bra CE;"
+            pieces.append([f"{label}:", *(wait if rng.random() < 0.2 else []), *block[start:end], then])
+        lines += [f"setp.eq.u32 %p7, {register}, {thread};", f"@%p7 bra C{thread}x0;"]
+    rng.shuffle(pieces)
+    return [*lines, "bra CE;", *(line for piece in pieces for line in piece), "CE:"]
+
+
 class _Flags:
     """Threads that hand data on by flags and counters; most of it right, and some of it not."""
 
-    def __init__(self, rng: random.Random, threads: int, odd: float) -> None:
-        self.rng, self.threads, self.odd = rng, threads, odd
+    def __init__(self, rng: random.Random, threads: int, odd: float, order: int) -> None:
+        self.rng, self.threads, self.odd, self.order = rng, threads, odd, order
         self.lines: list[list[str]] = [[] for _ in range(threads)]
         self.labels = 0
 
@@ -288,18 +311,18 @@ class _Flags:
     def text(self) -> str:
         lines = []
         for thread, own in enumerate(self.lines):
-            lines += [f"    setp.ne.u32 %p2, %r4, {thread};", f"    @%p2 bra T{thread};"]
-            lines += [line if line.endswith(":") else f"    {line}" for line in own]
-            lines += [f"T{thread}:"]
-        return "\n".join(lines)
+            lines += [f"setp.ne.u32 %p2, %r4, {thread};", f"@%p2 bra T{thread};", *own, f"T{thread}:"]
+        if self.order:
+            lines = scattered(self.lines, "%r4", "%r28", self.order)
+        return "\n".join(line if line.endswith(":") else f"    {line}" for line in lines)
 
 
-def flags(seed: int) -> str:
+def flags(seed: int, order: int = 0) -> str:
     """Threads of several CTAs that hand data on by flags, counters and fences."""
     rng = random.Random(f"whole flags/{seed}")
     grid, block = rng.choice(((2, 1), (2, 1), (3, 1), (2, 2), (1, 2), (1, 3)))
     threads = grid * block
-    body = _Flags(rng, threads, rng.choice((0.0, 0.0, 0.1, 0.3)))
+    body = _Flags(rng, threads, rng.choice((0.0, 0.0, 0.1, 0.3)), order)
     for flag in range(rng.choice((1, 1, 2))):
         writers = rng.sample(range(threads), rng.choice((1, 1, 1, 2, min(3, threads))) if threads > 1 else 1)
         readers = [t for t in range(threads) if t not in writers] or [writers.pop()]
@@ -325,12 +348,12 @@ def flags(seed: int) -> str:
     return _FLAGS_HEAD.format(grid=grid, block=block) + body.text() + "\n    ret;\n}\n"
 
 
-def counters(seed: int) -> str:
+def counters(seed: int, order: int = 0) -> str:
     """Threads that count themselves: the last one goes on, or all wait for each other, once or twice."""
     rng = random.Random(f"whole counters/{seed}")
     grid, block = rng.choice(((2, 1), (2, 1), (3, 1), (1, 2), (1, 3)))
     threads = grid * block
-    body = _Flags(rng, threads, rng.choice((0.0, 0.0, 0.1, 0.3)))
+    body = _Flags(rng, threads, rng.choice((0.0, 0.0, 0.1, 0.3)), order)
     kind = rng.choice(("last", "last", "all", "sense", "ticket"))
     rounds = 1 if kind in ("last", "ticket") or rng.random() < 0.6 else 2
     for thread in range(threads):

@@ -21,7 +21,7 @@ from ptxmm.ptx.ops import Type
 from ptxmm.whole.analysis import whole
 from ptxmm.whole.result import WholeResult
 from ptxmm.whole.tensors import box
-from tests import random_pipelines
+from tests import random_pipelines, random_whole
 from tests.support import model_named
 
 
@@ -83,6 +83,34 @@ def test_random_pipelines(make: random_pipelines.Maker, tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", MAKERS)
 def test_many_random_pipelines(make: random_pipelines.Maker, tmp_path: Path) -> None:
     assert sum(compare(tmp_path / "k.ptx", make(seed), 20) for seed in range(10_000, 11_000)) >= 900
+
+
+ORDERED: list[random_whole.Ordered] = [
+    random_whole.flags, random_whole.counters, random_pipelines.ring, random_pipelines.meetings,
+    random_pipelines.arrivals, random_pipelines.groups, random_pipelines.loads, random_pipelines.stores,
+]  # fmt: skip
+
+
+def told_alike(make: random_whole.Ordered, seed: int, path: Path) -> int:
+    """Of kernels whose threads do the same, wherever that stands in the text, none is free of races if another one has
+    something wrong; how many were answered."""
+    answers = {order: judged(path, make(seed, 1000 * seed + order if order else 0)).answer for order in range(3)}
+    found = {answer == "race-free" for answer in answers.values() if answer not in ("undecided", "unsupported")}
+    assert len(found) < 2, (make, seed, answers)
+    return len(found)
+
+
+@pytest.mark.parametrize("make", ORDERED)
+def test_the_order_of_the_text(make: random_whole.Ordered, tmp_path: Path) -> None:
+    assert sum(told_alike(make, seed, tmp_path / "k.ptx") for seed in range(12)) >= 8
+    for seed in range(3):
+        compare(tmp_path / "k.ptx", make(seed, seed + 1), 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", ORDERED)
+def test_many_orders_of_the_text(make: random_whole.Ordered, tmp_path: Path) -> None:
+    assert sum(told_alike(make, seed, tmp_path / "k.ptx") for seed in range(10_000, 11_000)) >= 800
 
 
 HEAD = """\
