@@ -1109,5 +1109,5 @@ def test_inconclusive_answers(folder: Path, name: str, text: str, capsys: pytest
 def test_the_specifications_of_the_page() -> None:
     """Each TOML block is one that is read; with the objects that the others leave to a module."""
     blocks = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 5
-    assert [len(parse_launches(block, "page.toml")) for block in blocks] == [1, 1, 1, 1, 2]
+    assert len(blocks) == 6
+    assert [len(parse_launches(block, "page.toml")) for block in blocks] == [1, 1, 1, 1, 1, 2]

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from ptxmm.errors import Span
 from ptxmm.formats.initializers import MAX_ELEMENTS, TYPES
 from ptxmm.formats.modules.libcu import EXAMPLES, LibraryType, NotLibrary, library_type
-from ptxmm.formats.modules.table import Table, integer
+from ptxmm.formats.modules.table import Table
+from ptxmm.formats.modules.tensormaps import ENCODED, TensorMapSpec, encoded, tensormap_of
 from ptxmm.formats.text import at
 from ptxmm.ptx.ops import TENSORMAP_BYTES, Type
 
@@ -39,17 +40,6 @@ class Argument(Struct, frozen=True):
 
     pieces: tuple[Piece, ...]
     span: Span
-
-
-class TensorMapSpec(Struct, frozen=True):
-    """A tensor map (PTX ISA 5.5): see ``program.test.TensorMap``."""
-
-    target: str
-    type: Type
-    box: tuple[int, ...]
-    dims: tuple[int, ...] | None
-    strides: tuple[int, ...] | None
-    steps: tuple[int, ...] | None
 
 
 class ObjectSpec(Struct, frozen=True):
@@ -146,6 +136,8 @@ def object_of(table: Table, name: str, value: object) -> ObjectSpec:
         value = {"type": value}
     if not isinstance(value, dict):
         raise table.error(name, "an object is a type or a table", 'as in data = { type = "u32", count = 2 }')
+    if value.get("type") == ENCODED:
+        return ObjectSpec(name, span, Type("b", 8), TENSORMAP_BYTES, None, encoded(table, name, value))
     for key in value:
         if key not in ("type", "count", "init", "align", "tensormap"):
             raise table.error(name, f"an object has no `{key}`", "it has type, count, init, align or tensormap")
@@ -161,7 +153,7 @@ def _described(
     table: Table, name: str, value: Mapping[str, Any], span: Span, library: LibraryType | None, made: Scalar | None
 ) -> ObjectSpec:
     if "tensormap" in value:
-        return ObjectSpec(name, span, Type("b", 8), 128, None, _tensormap(table, name, value["tensormap"]))
+        return ObjectSpec(name, span, Type("b", 8), 128, None, tensormap_of(table, name, value["tensormap"]))
     type_ = library.type if library else _type(table, name, value["type"]) if "type" in value else None
     count = table.number(value, "count", 1, MAX_ELEMENTS, name)
     given = value.get("init", made)
@@ -213,30 +205,3 @@ def _constructed(table: Table, name: str, library: LibraryType, given: object, c
     except NotLibrary as error:
         raise table.error(name, str(error)) from None
     return words if isinstance(given, list) else words[0]
-
-
-def _tensormap(table: Table, name: str, value: object) -> TensorMapSpec:
-    known = {"target", "type", "box", "dims", "strides", "steps"}
-    if not isinstance(value, dict) or not {"target", "type", "box"} <= value.keys() <= known:
-        raise table.error(name, "a tensor map has target, type, box and perhaps dims, strides, steps")
-
-    def numbers(key: str) -> tuple[int, ...] | None:
-        if key not in value:
-            return None
-        found = [integer(item) for item in (value[key] if isinstance(value[key], list) else [value[key]])]
-        if not found or None in found:
-            raise table.error(name, f"`{key}` of a tensor map is a list of numbers, innermost dimension first")
-        return tuple(n for n in found if n is not None)
-
-    target = value["target"]
-    if not isinstance(target, str):
-        raise table.error(name, "the target of a tensor map is an object")
-    type_, box = _type(table, name, value["type"]), numbers("box") or ()
-    dims, strides, steps = numbers("dims"), numbers("strides"), numbers("steps")
-    for what, found, wanted in (("dims", dims, 0), ("strides", strides, 1), ("steps", steps, 0)):
-        wanted = len(box) - wanted
-        if found is not None and len(found) != wanted:
-            raise table.error(name, f"a box of {len(box)} dimensions needs {wanted} of `{what}`, not {len(found)}")
-    if dims is None and len(box) > 1:
-        raise table.error(name, "a tensor of several dimensions needs `dims`", "as in box = [4, 2], dims = [8, 6]")
-    return TensorMapSpec(target, type_, box, dims, strides, steps)
