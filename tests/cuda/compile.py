@@ -23,7 +23,7 @@ FOLDER = Path(__file__).resolve().parent
 FLAGS = re.compile(r"// nvcc:(?P<flags>.*)")
 FILE = re.compile(r'^(?P<head>\s*\.file\s+\d+\s+")(?P<path>[^"]*)"(?:,\s*\d+,\s*\d+)?', re.MULTILINE)
 STRING = re.compile(r"(?P<head>^\$L__info_string\d+:\n)(?P<bytes>(?:\.b8 [\d,]+\n)+)", re.MULTILINE)
-INTERNAL = re.compile(r"(?<=_INTERNAL_)[0-9a-f]{8}(?=_)")
+INTERNAL = re.compile(r"(?:(?<=_INTERNAL_)|(?<=_GLOBAL__N__))[0-9a-f]{8}(?=_)")
 
 
 def flags(source: Path) -> list[str]:
@@ -47,7 +47,7 @@ def portable(ptx: str) -> str:
         rows = [text[start : start + 40] for start in range(0, len(text), 40)]
         return match["head"] + "".join(".b8 " + ",".join(map(str, row)) + "\n" for row in rows)
 
-    return STRING.sub(string, FILE.sub(file, ptx))
+    return STRING.sub(string, INTERNAL.sub("0" * 8, FILE.sub(file, ptx)))
 
 
 def compiled(source: Path, nvcc: str) -> str:
