@@ -147,10 +147,11 @@ def test_smallest_sets(stronger: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("stronger", [True, False], ids=["repairs", "reductions"])
-def test_smallest_sets_of_many_programs(stronger: bool, part: int) -> None:
-    programs, sets = _sweep(range(1000 * part + 100, 1000 * part + 600), stronger)
+def test_smallest_sets_of_many_programs(stronger: bool, part: int, shift: int) -> None:
+    first = 1000 * part + 100 + shift
+    programs, sets = _sweep(range(first, first + 150), stronger)
     print(f"{programs} programs with {sets} smallest sets, as brute force finds them")
-    assert programs >= 40
+    assert programs >= 10
 
 
 # -- barriers, waits and moves, together with each other and with strengths --
@@ -346,7 +347,8 @@ def test_joint_repairs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
-def test_joint_repairs_of_many_programs(part: int) -> None:
-    programs, repairs, joint = _joint_sweep(range(200 * part + 100, 200 * part + 250))
+def test_joint_repairs_of_many_programs(part: int, shift: int) -> None:
+    first = 200 * part + 100 + shift
+    programs, repairs, joint = _joint_sweep(range(first, first + 80))
     print(f"{programs} programs with {repairs} repairs, {joint} that combine steps, as brute force does")
-    assert programs >= 8 and repairs > joint > 0
+    assert programs >= 4 and repairs > joint > 0

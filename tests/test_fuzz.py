@@ -114,5 +114,5 @@ def test_changed_tests_and_models(seed: int) -> None:
 @pytest.mark.slow
 def test_changed_tests_and_models_in_full() -> None:
     rng = random.Random(20_000)
-    for _ in range(20_000):
+    for _ in range(8_000):
         run(rng)

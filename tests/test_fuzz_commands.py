@@ -24,7 +24,7 @@ def test_changed_inputs(tally: Tally) -> None:
 
 @pytest.mark.slow
 def test_changed_inputs_in_full(tally: Tally) -> None:
-    check(tally, 40_000, 2, 2, 0.005)
+    check(tally, 8_000, 2, 2, 0.005)
 
 
 def test_inputs_are_of_all_kinds_and_the_same_each_time() -> None:

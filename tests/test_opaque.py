@@ -70,10 +70,10 @@ def test_random_programs(tally: Tally) -> None:
 
 
 @pytest.mark.slow
-def test_many_random_programs() -> None:
-    compared, refused = compare(range(10_000, 13_000), 4)
-    assert compared > 1_500
-    assert refused > 200
+def test_many_random_programs(shift: int) -> None:
+    compared, refused = compare(range(10_000 + shift, 11_000 + shift), 4)
+    assert compared > 500
+    assert refused > 60
 
 
 MP = """PTX mp

@@ -135,9 +135,9 @@ def test_random_programs_against_all_their_states() -> None:
 
 
 @pytest.mark.slow
-def test_more_random_programs_against_all_their_states() -> None:
-    seen = [agrees(seed) for seed in range(1000, 1500)]
-    assert seen.count(True) > 50 and seen.count(False) > 50 and seen.count(None) < 50
+def test_more_random_programs_against_all_their_states(shift: int) -> None:
+    seen = [agrees(seed) for seed in range(1000 + shift, 1200 + shift)]
+    assert seen.count(True) > 20 and seen.count(False) > 20 and seen.count(None) < 20
 
 
 @pytest.mark.parametrize("model", PTX)
@@ -173,8 +173,8 @@ def test_engines_agree_on_random_programs(model: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", (*PTX, "sc"))
-def test_engines_agree_on_more_random_programs(model: str) -> None:
-    for seed in range(5000, 5100):
+def test_engines_agree_on_more_random_programs(model: str, shift: int) -> None:
+    for seed in range(5000 + shift, 5040 + shift):
         for visibility in ("strong", "all"):
             found(mixed(seed), model, visibility=visibility, engine="both")
 

@@ -95,10 +95,10 @@ def test_random_programs(tally: Tally) -> None:
 
 
 @pytest.mark.slow
-def test_many_random_programs() -> None:
-    compared, telling = compare(range(10_000, 12_000), 4)
-    assert compared > 1_000
-    assert telling > 300
+def test_many_random_programs(shift: int) -> None:
+    compared, telling = compare(range(10_000 + shift, 10_600 + shift), 4)
+    assert compared > 300
+    assert telling > 90
 
 
 PROGRAM = """PTX u

@@ -83,8 +83,8 @@ def test_random_kernels(make: random_whole.Maker, count: int, least: int, tmp_pa
 @pytest.mark.parametrize(
     "make", [random_whole.kernel, random_whole.warps, random_whole.flags, random_whole.counters, random_whole.clusters]
 )
-def test_many_random_kernels(make: random_whole.Maker, tmp_path: Path) -> None:
-    assert sum(compare(tmp_path / "k.ptx", make(seed), 20) for seed in range(10_000, 11_500)) >= 1_200
+def test_many_random_kernels(make: random_whole.Maker, tmp_path: Path, shift: int) -> None:
+    assert sum(compare(tmp_path / "k.ptx", make(seed), 20) for seed in range(10_000 + shift, 10_500 + shift)) >= 400
 
 
 RACES = {

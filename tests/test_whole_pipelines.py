@@ -81,8 +81,8 @@ def test_random_pipelines(make: random_pipelines.Maker, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", MAKERS)
-def test_many_random_pipelines(make: random_pipelines.Maker, tmp_path: Path) -> None:
-    assert sum(compare(tmp_path / "k.ptx", make(seed), 20) for seed in range(10_000, 11_000)) >= 900
+def test_many_random_pipelines(make: random_pipelines.Maker, tmp_path: Path, shift: int) -> None:
+    assert sum(compare(tmp_path / "k.ptx", make(seed), 20) for seed in range(10_000 + shift, 10_300 + shift)) >= 260
 
 
 ORDERED: list[random_whole.Ordered] = [
