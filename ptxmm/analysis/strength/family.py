@@ -51,12 +51,16 @@ class Family:
         self._facts = self._told(self.switches) if self._varied else None
         self._parts = tuple(self._problems())
         self._made: dict[int, Strengths] = {}
+        self._own: dict[frozenset[Switch], bool] = {}
+        """Whether those that have a problem of their own suffice."""
 
     def suffices(self, on: frozenset[Switch]) -> bool:
         """Whether the program that exactly the switches ``on`` make does nothing unwanted. Raises ``Timeout``."""
         self._limits.check()
         if self._variations and (on == self.switches or (self._varied and self._told(on) != self._facts)):
-            return Family(self._program(on), {}, *self._given, self._limits).suffices(frozenset())
+            if on not in self._own:
+                self._own[on] = Family(self._program(on), {}, *self._given, self._limits).suffices(frozenset())
+            return self._own[on]
         return self._unwanted(on) is None
 
     def unordered(self) -> Pairs | None:
