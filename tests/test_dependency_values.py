@@ -7,6 +7,7 @@ not depend on it.
 from __future__ import annotations
 
 import random
+from functools import reduce
 from itertools import product
 
 import pytest
@@ -15,6 +16,7 @@ import z3
 from ptxmm.analysis.outcomes import check
 from ptxmm.cat import load
 from ptxmm.errors import PtxmmError
+from ptxmm.events.explicit.values import circuits, essence
 from ptxmm.events.explicit.values.arithmetic import COMPARISONS, compute
 from ptxmm.events.explicit.values.circuits import _Circuits
 from ptxmm.events.explicit.values.diagrams import Diagrams, number
@@ -35,6 +37,7 @@ from tests.reference_expressions import Expr, apply, const, reads
 from tests.support import ask, parse_one
 
 U32, S32, PRED = Type("u", 32), Type("s", 32), Type("pred", 1)
+U16 = Type("u", 16)
 LOAD, STORE = "ld.relaxed.gpu.global.u32", "st.relaxed.gpu.global.u32"
 
 # name; which of r0 and r1 the store of r2 depends on; how r2 is made of r0 and r1. Where what is to be stored may be 0,
@@ -448,3 +451,28 @@ def test_opposite_guards_of_one_comparison() -> None:
         assert twins(floats.format(cmp, opposite)) == {5: 5, 6: 6}, cmp
     for cmp, other in (("lt", "ge"), ("eq", "ne"), ("lt", "ltu"), ("ltu", "geu")):
         assert twins(floats.format(cmp, other)) == {}, cmp
+
+
+def test_sums_are_told_by_their_factors() -> None:
+    """Sums and differences of a few numbers, as diagrams have it; and one of a hundred, which no diagram tells."""
+    rng, mixed = random.Random(7), 0
+    for _ in range(60):
+        nodes = Expressions(True, True)
+        leaves = [nodes.leaf(i, None, 16) for i in range(3)]
+        parts = list(leaves)
+        for _ in range(rng.randint(2, 6)):
+            op = rng.choice(("add", "add", "sub", "sub", "neg"))
+            parts.append(nodes.operation(op, U16, *(rng.choice(parts) for _ in range(1 if op == "neg" else 2))))
+        order, sources = essence._parts(parts[-1])
+        if not order or parts[-1].constant:
+            continue
+        found = essence._summed(order, sources)
+        assert found == circuits.essential(order, sources)
+        mixed += 0 < len(found) < len(sources)
+    assert mixed >= 5
+    nodes = Expressions(True, True)
+    leaves = [nodes.leaf(i, None, 32) for i in range(100)]
+    total = reduce(lambda a, b: nodes.operation("add", U32, a, b), leaves)
+    order, sources = essence._parts(nodes.operation("sub", U32, total, leaves[40]))
+    found = essence._summed(order, sources)
+    assert found is not None and [s.number for i, s in enumerate(sources) if i not in found] == [40]

@@ -48,7 +48,9 @@ def inessential(node: Node) -> tuple[list[Node], list[Node]]:
         return [], []
     order, sources = _parts(node)
     form = _form(order, sources)
-    found = _known.get(form)
+    found: set[int] | None = _known.get(form)
+    if found is None:
+        found = _summed(order, sources)
     if found is None:
         found = _different(order, sources)
         if len(found) < len(sources):
@@ -71,6 +73,24 @@ def _form(order: Sequence[Node], sources: Sequence[Node]) -> Hashable:
         operands = ((place[id(a)], None) if id(a) in place else (None, a.value) for a in part.args)
         parts.append((part.op, part.type, part.modes, part.fields, *operands))
     return tuple(source.bits for source in sources), tuple(parts)
+
+
+def _summed(order: Sequence[Node], sources: Sequence[Node]) -> set[int] | None:
+    """The indices of the sources that are essential in a sum of multiples of sources, modulo a power of 2: those whose
+    factors are not 0. None where the expression is something else."""
+    type_ = order[-1].type
+    if type_ is None or type_.kind in ("f", "bf") or any(source.bits != type_.bits for source in sources):
+        return None
+    factors = {id(source): {i: 1} for i, source in enumerate(sources)}
+    for part in order:
+        if part.op not in ("add", "sub", "neg", "mov") or part.type is None or part.type.bits != type_.bits:
+            return None
+        signs = (-1,) if part.op == "neg" else (1, -1 if part.op == "sub" else 1)
+        mine = factors[id(part)] = {}
+        for sign, operand in zip(signs, part.args, strict=False):
+            for i, factor in factors.get(id(operand), {}).items():
+                mine[i] = mine.get(i, 0) + sign * factor
+    return {i for i, factor in factors[id(order[-1])].items() if factor % (1 << type_.bits)}
 
 
 def _decided(order: Sequence[Node], sources: Sequence[Node], found: set[int]) -> set[int]:
