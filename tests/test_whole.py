@@ -273,7 +273,7 @@ def test_neighbours_are_enough(data: st.DataObject) -> None:
     columns = np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 9).T
     found = Accesses(*np.vstack((columns, np.arange(len(rows)))))
     levels = np.array([WEAK, CTA, ALL])
-    wrong = set(unordered(found, clocks, levels, np.arange(2), [GENERIC]))
+    wrong = set(unordered(found, clocks, levels, np.arange(2), [GENERIC], np.full(len(found), -1)))
 
     def conflict(a: int, b: int) -> bool:
         if found.cell[a] != found.cell[b] or found.kind[a] == found.kind[b] == READ:
@@ -377,6 +377,7 @@ def test_clocks_are_base_causality_order(data: st.DataObject) -> None:
                     np.array([0]),
                     np.arange(3),
                     [GENERIC, "surface"],
+                    np.full(2, -1),
                 )
             )
             assert (not found) == graph.ordered(a, b), (a, b)
@@ -558,7 +559,7 @@ def test_the_command(tmp_path: Path, run_command: Run) -> None:
     [
         ([str(CUDA.parent.parent / "litmus" / "sb" / "SB.litmus")], "this is no kernel"),
         (["--bundled"], "it takes no --bundled"),
-        (["--format", "svg", str(CUDA / "matrix_mul.ptx")], "svg"),
+        (["--format", "dot", str(CUDA / "matrix_mul.ptx")], "dot"),
         (["nowhere.cu"], "no such file or folder"),
     ],
 )

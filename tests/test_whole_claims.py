@@ -300,7 +300,7 @@ def test_check_of_more_threads_than_can_be_listed(tmp_path: Path, run_command: R
     path.write_text(text.replace("x[0] ==", "z[0] =="))
     ran = run_command("check", str(path))
     assert ran.code == 2 and "no variable is called `z`" in ran.err, ran
-    path.write_text(text.replace('"all"', '"lane 0"'))
+    path.write_text(text.replace('"all"', '"cta 0 lane 0"'))
     ran = run_command("check", str(path))
     assert ran.code == 1 and "(--whole)" not in ran.out, ran
 

@@ -21,11 +21,12 @@ from ptxmm.analysis.result import Note, Status
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.formats.modules.kernel import Kernel, observed
+from ptxmm.formats.modules.launch import SAME_VALUE
 from ptxmm.formats.modules.module import named_test
 from ptxmm.program.condition import Term
 from ptxmm.ptx import ops
 from ptxmm.whole.claims import Known, Told, verdicts
-from ptxmm.whole.conflicts import Accesses, accesses, unordered
+from ptxmm.whole.conflicts import Accesses, accesses, racing, unordered
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.history import History
 from ptxmm.whole.machine import Machine
@@ -37,7 +38,7 @@ from ptxmm.whole.result import Answer, Dimensions, Spot, Waiting, WholeRace, Who
 from ptxmm.whole.state import ENDED, Stopped
 from ptxmm.whole.strong import WEAK, Arrival, Plan
 from ptxmm.whole.timeline import Timeline, timeline
-from ptxmm.whole.trace import READ
+from ptxmm.whole.trace import READ, WRITE
 
 Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
 """By two instructions the pairs of accesses by them."""
@@ -110,6 +111,8 @@ class _Whole:
         self.every: list[Final] = []
         self.some: list[Final] = []
         self.ordered = True
+        self.agreeing: set[int] = set()
+        """The stores that race with the same value."""
         self.loose: frozenset[Term] | None = None
         self.plan = Plan(True, {}, set(), {}, set())
         self.rests = False
@@ -226,7 +229,9 @@ class _Whole:
         self._refuse_noncoherent(found)
         self._refuse_opaque()
         groups: Pairs = {}
-        every = unordered(found, machine.clocks, self._levels(), machine.clusters, machine.trace.proxies)
+        same = self._same(found)
+        self.agreeing |= racing(found, machine.clocks, same)
+        every = unordered(found, machine.clocks, self._levels(), machine.clusters, machine.trace.proxies, same)
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
             groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
             if number % 4096 == 0:
@@ -259,9 +264,9 @@ class _Whole:
     def _sure(self, found: Accesses, groups: Pairs) -> tuple[WholeRace, ...]:
         """Those of the pairs of one execution that race."""
         sure: list[tuple[tuple[int, int], int]] = []
-        for (one, other), pairs in sorted(groups.items()):
-            if self.kernel.allowed:
-                self._refuse_unsure(one, other, found, pairs[0])
+        for _, pairs in sorted(groups.items()):
+            for pair in pairs:
+                self._refuse_open(found, *pair)
             first = next((pair for pair in pairs[:_MOST] if not self._observed(found, *pair)), None)
             if first is not None:
                 sure.append((first, len(pairs)))
@@ -303,11 +308,33 @@ class _Whole:
 
     def _refuse_unsure(self, one: int, other: int, found: Accesses, pair: tuple[int, int]) -> None:
         """Raise ``Stopped`` where it is not known whether two accesses race."""
-        thread = int(found.agent[pair[1]])
-        if self.kernel.allowed:
-            message = "this races unless it writes the same value, which is allowed but not followed yet"
-            raise Stopped("unsupported", message, other, thread)
-        raise Stopped("undecided", "whether this is ordered depends on the schedule", other, thread)
+        raise Stopped("undecided", "whether this is ordered depends on the schedule", other, int(found.agent[pair[1]]))
+
+    def _same(self, found: Accesses) -> Numbers:
+        """For each access the number of what it writes where writes of the same value may race; -1 for others."""
+        same = np.full(len(found), -1, np.int64)
+        if self.machine.stored:
+            numbers: dict[tuple[int, int, int], int] = {}
+            for row in np.flatnonzero(found.kind == WRITE).tolist():
+                words = self._stored(found, row)
+                if words is not None and len(words) == 1 and None not in words:
+                    key = int(found.place[row]), int(found.size[row]), next(iter(words)) or 0
+                    same[row] = numbers.setdefault(key, len(numbers))
+        return same
+
+    def _stored(self, found: Accesses, row: int) -> set[int | None] | None:
+        """What an access writes that may race with writes of the same value; None if it may not."""
+        columns = (found.instruction, found.place, found.size, found.agent, found.clock)
+        at, place, size, agent, clock = (int(column[row]) for column in columns)
+        return self.machine.stored.get((at, place, size, agent, clock))
+
+    def _refuse_open(self, found: Accesses, a: int, b: int) -> None:
+        """Raise ``Stopped`` where it is not known whether two accesses that nothing orders write the same value."""
+        one, other = self._stored(found, a), self._stored(found, b)
+        alike = found.place[a] == found.place[b] and found.size[a] == found.size[b]
+        if alike and one is not None and other is not None and (None in one or None in other):
+            message = "this races unless it writes the same value, and what it writes is not worked out"
+            raise Stopped("undecided", message, int(found.instruction[b]), int(found.agent[b]))
 
     def _level(self, at: int) -> int:
         op = self.kernel.code.body[at]
@@ -381,6 +408,20 @@ class _Whole:
 
     def _notes(self) -> tuple[Note, ...]:
         notes = [Note("remark", text) for text in self.kernel.remarks]
+        body = self.kernel.code.body
+        if SAME_VALUE in self.kernel.assumed:
+            notes.append(Note("kernel", f"races of writes of the same value are left out ({SAME_VALUE})"))
+        raced = {body[at].source.span.line for at in self.agreeing}
+        written = {body[key[0]].source.span.line for key in self.machine.stored}
+        for item in self.kernel.allowed:
+            if item.line in raced:
+                text = f"writes of the same value race, which is allowed: {item.why}"
+                notes.append(Note("kernel", f"line {item.line}: {text}"))
+            elif item.line not in written:
+                text = f"no thread writes here, so that nothing is allowed: {item.why}"
+                notes.append(Note("kernel", f"line {item.line}: {text}"))
+            else:
+                notes.append(Note("kernel", f"line {item.line}: no writes of the same value race here: {item.why}"))
         return (*notes, Note("reading", _RESTS)) if self.rests else tuple(notes)
 
     def _made(self, answer: Answer, stop: Stopped | None, races: tuple[WholeRace, ...] = ()) -> WholeResult:

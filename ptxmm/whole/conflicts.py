@@ -77,32 +77,41 @@ def _widths(count: int, instance: Numbers, columns: dict[str, Numbers]) -> Numbe
 
 
 def unordered(
-    found: Accesses, clocks: Clocks, levels: Numbers, clusters: Numbers, proxies: Sequence[str]
+    found: Accesses, clocks: Clocks, levels: Numbers, clusters: Numbers, proxies: Sequence[str], same: Numbers
 ) -> Iterator[tuple[int, int]]:
     """Pairs of ``found`` (by number) that conflict and that nothing orders, the one that was executed first before.
 
     ``levels``: for each instruction how wide its scope is, ``clusters``: the cluster of each CTA; strong accesses of
     the same bytes in each other's scope do not conflict (8.7.1). ``proxies``: the names of the proxies, by numbers.
+    ``same``: for each access the number of the value that it writes where writes of one value may race, else -1.
     """
     if not len(found):
         return
     check = _Check(found, clocks, levels, clusters, proxies)
     level = levels[found.instruction]
     other = (found.proxy != 0) | (found.agent >= clocks.threads) | ((level != WEAK) & (found.kind == READ))
-    apart = np.isin(found.cell, found.cell[other])
+    shared = np.unique(found.cell[same >= 0])
+    apart = np.isin(found.cell, found.cell[other]) | np.isin(found.cell, shared)
     near = np.flatnonzero(~apart)
     kind = np.where(level[near] != WEAK, ATOMIC, found.kind[near])
     starts = np.ones(len(near), np.bool_)
     starts[1:] = (np.diff(found.cell[near]) != 0) | (np.diff(kind) != 0) | (kind[1:] == WRITE)
     first = np.flatnonzero(starts)
     last = np.append(first[1:], len(near))
-    same = np.append(np.diff(found.cell[near[first]]) == 0, np.zeros(min(len(first), 1), np.bool_))
-    for before, behind in _batches(first, last, same):
+    follows = np.append(np.diff(found.cell[near[first]]) == 0, np.zeros(min(len(first), 1), np.bool_))
+    for before, behind in _batches(first, last, follows):
         yield from check.all(near[before], near[behind])
     for run in np.flatnonzero((kind[first] == ATOMIC) & (last - first > 1)).tolist():
         yield from check.among(near[first[run] : last[run]])
     copied = np.unique(found.cell[(found.proxy != 0) | (found.agent >= clocks.threads)])
-    for cell in np.setdiff1d(found.cell[apart], copied).tolist():
+    copied = np.setdiff1d(copied, shared)
+    seen: set[bytes] = set()
+    for first, end in np.searchsorted(found.cell, np.stack((shared, shared + 1), axis=1)).tolist():
+        alike = check.alike(first, end) + same[first:end].tobytes()
+        if alike not in seen:
+            seen.add(alike)
+            yield from check.differing(first, end, same)
+    for cell in np.setdiff1d(found.cell[apart], np.union1d(copied, shared)).tolist():
         yield from check.every(slice(*np.searchsorted(found.cell, (cell, cell + 1))))
     known: set[bytes] = set()
     for first, end in np.searchsorted(found.cell, np.stack((copied, copied + 1), axis=1)).tolist():
@@ -127,6 +136,17 @@ def _batches(first: Numbers, last: Numbers, same: Flags) -> Iterator[tuple[Numbe
         wide = after[at:end][which]
         yield first[part][which] + inside // wide, first[part + 1][which] + inside % wide
         at = end
+
+
+def racing(found: Accesses, clocks: Clocks, same: Numbers) -> set[int]:
+    """The instructions of writes of the ``same`` value that nothing orders."""
+    rows = np.flatnonzero(same >= 0)
+    rows = rows[np.lexsort((rows, same[rows], found.cell[rows]))]
+    one, other = rows[:-1], rows[1:]
+    near = (found.cell[one] == found.cell[other]) & (same[one] == same[other])
+    one, other = one[near], other[near]
+    ordered = clocks.after(found.view[other], found.agent[other], found.agent[one], found.clock[one])
+    return {*found.instruction[one[~ordered]].tolist(), *found.instruction[other[~ordered]].tolist()}
 
 
 class _Check(Struct):
@@ -175,6 +195,16 @@ class _Check(Struct):
         before, behind = np.array(pairs, np.int64).reshape(-1, 2).T
         weak = ~self._strong(before, behind)
         yield from self.all(before[weak], behind[weak])
+
+    def differing(self, first: int, end: int, same: Numbers) -> Iterator[tuple[int, int]]:
+        """What is not ordered of the accesses of one cell but for writes of the ``same`` value: as these need not be
+        ordered, all pairs of others are compared."""
+        for number in range(first + 1, end):
+            others = np.arange(first, number)
+            if same[number] >= 0:
+                others = others[same[first:number] != same[number]]
+            if others.size:
+                yield from self._against(number, others)
 
     def _against(self, number: int, others: Numbers) -> Iterator[tuple[int, int]]:
         """What of ``others`` conflicts with an access and is not ordered."""

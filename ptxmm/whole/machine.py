@@ -72,6 +72,10 @@ class Machine(Accessing):
         for location in sorted(plan.watched):
             self._watch(location)
         self.leaders = Leaders(self)
+        self.racing = kernel.same_value
+        self.stored: dict[tuple[int, int, int, int, int], set[int | None]] = {}
+        """What is written by stores that may race with the same value: by the instruction, the place, the size, and the
+        thread with its clock."""
         self._meeting = Meeting(self, self.leaders)
         self.mbarriers = Mbarriers(self, self.strong, self.leaders)
         self.copies = Copies(self)
@@ -289,6 +293,8 @@ class Machine(Accessing):
             self.trace.add(at, WRITE, here, size, threads)
             value = self.operand(operand, op.type, threads)
             known = value.known & (size <= 8)
+            if self.racing is not None and not level and self.racing.allows(op.source.span.line):
+                self._compare(at, here, size, threads, Value(value.words, known))
             for part in range(0, size, 8):
                 self.memory.store(here + part, min(size, 8), value.words, known)
             span = here[:, None] + np.arange(size)
@@ -298,6 +304,13 @@ class Machine(Accessing):
                 word = int(value.words[row]) if known[row] else None
                 self.tell("write", ("flag", int(here[row])), size, at, threads[row : row + 1])
                 self._written((int(here[row]), size), int(threads[row]), word, level, op.sem == "release")
+
+    def _compare(self, at: int, places: Numbers, size: int, threads: Numbers, value: Value) -> None:
+        """Keep what is stored where others may store the same."""
+        rows = zip(places.tolist(), threads.tolist(), value.words.tolist(), value.known.tolist(), strict=True)
+        for place, thread, word, known in rows:
+            key = at, place, size, thread, int(self.clocks.clock[thread])
+            self.stored.setdefault(key, set()).add(word if known else None)
 
     def overwrite(self, places: Numbers, size: int, at: int) -> None:
         """A copy has written ``size`` bytes at each place. Raises ``Stopped`` where strong accesses find that."""

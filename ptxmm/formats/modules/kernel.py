@@ -23,6 +23,7 @@ from ptxmm.program.condition import comparisons
 from ptxmm.program.naming import did_you_mean
 from ptxmm.program.source import AddressOf, Initial, NameTerm, RawCondition, RawTerm
 from ptxmm.program.symbols import rename
+from ptxmm.program.test import Allowance, SameValue
 from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import Sym
@@ -42,8 +43,8 @@ class Reading(Struct, frozen=True):
 
 class Kernel(Struct, frozen=True):
     """The kernel ``name`` of a ``grid`` of its ``launch``: all that it may name, by name, its instructions, what the
-    reader of a verdict has to know of them, and the assumptions that the verdict rests on; ``allowed``: whether the
-    launch or its source allows races of writes of the same value.
+    reader of a verdict has to know of them, and the assumptions that the verdict rests on; ``allowed``: what its source
+    allows at its lines.
 
     Variables of one name are the same ones in all kernels of a launch: those in ``.global`` and ``.const`` memory are
     one each, the others one for each CTA or thread. ``workspace``: what ``%envreg1`` and ``%envreg2`` hold; ``isa``:
@@ -56,9 +57,21 @@ class Kernel(Struct, frozen=True):
     code: Code
     remarks: tuple[str, ...]
     assumed: tuple[str, ...]
-    allowed: bool = False
+    allowed: tuple[Allowance, ...] = ()
     workspace: Mapping[str, Half] = {}
     isa: tuple[int, int] = (8, 5)
+
+    @property
+    def same_value(self) -> SameValue | None:
+        """Which of its writes may race with each other where they write the same value."""
+        return same_value(self.launch, self.allowed)
+
+
+def same_value(launch: Launch, allowed: tuple[Allowance, ...]) -> SameValue | None:
+    """Which writes may race with each other where they write the same value."""
+    if SAME_VALUE in launch.assume:
+        return SameValue(None)
+    return SameValue(frozenset(item.line for item in allowed)) if allowed else None
 
 
 def kernel_of(
@@ -69,7 +82,7 @@ def kernel_of(
     flats: Sequence[Flat],
     asked: Collection[str],
     how: Reading,
-    allowed: bool,
+    allowed: tuple[Allowance, ...],
 ) -> Kernel:
     """The kernel ``entry`` of ``module`` for ``grid``. ``flats``: those of all grids of the launch; ``asked``: the
     variables that the condition names. Raises ``PtxmmError``."""
@@ -82,12 +95,11 @@ def kernel_of(
     code = lower(flat, keys, nothing, isa, how.locate, how.start)
     code = replace(code, body=tuple(rename(op, keys) for op in code.body))
     code, waits, assumed = _assumed(code, launch)
-    every = SAME_VALUE in launch.assume
-    assumed += (SAME_VALUE,) if every else ()
+    assumed += (SAME_VALUE,) if SAME_VALUE in launch.assume else ()
     workspace = workspace_halves(variables, {name for op in code.body for name, _ in uses(op)})
     remarks = (*flat.remarks, *waits)
     title = titles([name for name, f in module.functions.items() if f.entry])[entry.name]
-    return Kernel(title, launch, grid, variables, code, remarks, assumed, every or allowed, workspace, isa)
+    return Kernel(title, launch, grid, variables, code, remarks, assumed, allowed, workspace, isa)
 
 
 def _assumed(code: Code, launch: Launch) -> tuple[Code, list[str], tuple[str, ...]]:

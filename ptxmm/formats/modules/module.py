@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
-from ptxmm.formats.modules.kernel import Kernel, Reading, named, terms
-from ptxmm.formats.modules.launch import SAME_VALUE, Launch
+from ptxmm.formats.modules.kernel import Kernel, Reading, named, same_value, terms
+from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, viewed
@@ -32,7 +32,7 @@ from ptxmm.program.source import (
     Variable,
 )
 from ptxmm.program.symbols import symbols
-from ptxmm.program.test import Allowance, Claims, SameValue, Test
+from ptxmm.program.test import Allowance, Claims, Test
 from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.ops import Op
 
@@ -68,7 +68,7 @@ def _launched(
     allowed: tuple[Allowance, ...],
     trapping: bool = False,
 ) -> Test:
-    kernels = prepared(module, launch, how, trapping, bool(allowed))
+    kernels = prepared(module, launch, how, trapping, allowed)
     launch = kernels[0].launch
     variables = {name: item for kernel in kernels for name, item in kernel.variables.items()}
     threads: list[ThreadSource] = []
@@ -104,7 +104,7 @@ def _launched(
         file=file,
         text=text,
         isa=how.isa or module.version,
-        same_value=_same_value(launch, allowed),
+        same_value=same_value(launch, allowed),
         claims=Claims(
             launch.races,
             launch.robust,
@@ -134,13 +134,6 @@ def named_test(kernels: Sequence[Kernel], launch: Launch) -> str:
     assumed = dict.fromkeys(name for kernel in kernels for name in kernel.assumed)
     words = [*filter(None, [launch.name]), *(f"assuming {name}" for name in assumed)]
     return f"{names} ({', '.join(words)})" if words else names
-
-
-def _same_value(launch: Launch, allowed: tuple[Allowance, ...]) -> SameValue | None:
-    """Which writes may race with each other where they write the same value."""
-    if SAME_VALUE in launch.assume:
-        return SameValue(None)
-    return SameValue(frozenset(item.line for item in allowed)) if allowed else None
 
 
 def _with_refused(error: PtxmmError, code: Code, file: str, text: str) -> PtxmmError:

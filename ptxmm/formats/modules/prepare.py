@@ -17,6 +17,7 @@ from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.names import renamed, short_names
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.special import WORKSPACE
+from ptxmm.program.test import Allowance
 from ptxmm.ptx import module_syntax as ptx
 
 _ONE_EACH = ("shared", "local", "param")
@@ -24,7 +25,11 @@ _ONE_EACH = ("shared", "local", "param")
 
 
 def prepared(
-    module: ptx.Module, launch: Launch, how: Reading, trapping: bool = False, allowed: bool = False
+    module: ptx.Module,
+    launch: Launch,
+    how: Reading,
+    trapping: bool = False,
+    allowed: tuple[Allowance, ...] = (),
 ) -> tuple[Kernel, ...]:
     """The kernels of ``module`` that are launched, in the order of their grids; ``trapping``: see ``inline.Flat``;
     ``allowed``: see ``Kernel``. Raises ``PtxmmError``."""

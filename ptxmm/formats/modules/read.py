@@ -55,7 +55,7 @@ def kernels(
     The arguments are those of ``parse_ptx`` and ``parse_cuda``. Raises ``PtxmmError``.
     """
     file, text = str(path), _read(path)
-    launches, allowed = _specified(text, file, launch, whole=True), bool(allowances(text, file))
+    launches, allowed = _specified(text, file, launch, whole=True), allowances(text, file)
     if path.suffix == ".ptx":
         try:
             module = parse_module(text, file)
