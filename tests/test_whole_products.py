@@ -140,6 +140,7 @@ def judged(tmp_path: Path, body: str, block: int = 128, size: int = 8192) -> Who
     ("body", "word", "reason"),
     [
         (PLAIN, "race-free", None),
+        (PLAIN.replace(WRITE, ""), "race-free", None),
         (PLAIN.replace(PROXY, ""), "race", None),
         (PLAIN.replace(MEET, ""), "race", None),
         (PLAIN.replace(PROXY + MEET, MEET + PROXY), "race-free", None),

@@ -62,6 +62,7 @@ class Products:
         self._fences = np.full(machine.count, NOTHING, np.int64)
         variables = machine.kernel.variables.items()
         self._shared = {name: item.size for name, item in variables if item.space == "shared"}
+        self._any = any(isinstance(op, ops.Wgmma) for op in machine.body)
         named = registers(machine.body)
         self.touching: Mapping[int, list[str]] = {
             at: names
@@ -124,7 +125,7 @@ class Products:
 
     def issues(self, threads: Numbers) -> None:
         """What threads came after by now their later products come after."""
-        if self.touching:
+        if self._any:
             self._fences[threads] = self.machine.clocks.views(threads)
 
     def product(self, op: ops.Wgmma, at: int, threads: Numbers) -> None:
