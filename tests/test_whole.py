@@ -463,6 +463,34 @@ def test_what_is_found(body: str, word: str, reason: str | None, tmp_path: Path)
     assert (found.answer, reason or "") == (word, reason if reason and reason in (found.reason or "") else ""), found
 
 
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ("setp.lt.u64 %p1, %d1, %d2; @%p1 bra E; st.global.u32 [%d1], 1;", "undecided"),
+        ("setp.gt.u64 %p1, %d1, %d2; @%p1 bra E; st.global.u32 [%d1], 1;", "race"),
+        ("and.b64 %d3, %d1, 256; setp.ne.u64 %p1, %d3, 256; @%p1 bra E; st.global.u32 [%d1], 1;", "undecided"),
+        ("sub.u64 %d3, %d2, %d1; setp.lt.s64 %p1, %d3, 0; @%p1 bar.sync 0;", "undecided"),
+        ("st.local.u64 [v], %d1; ld.local.u32 %r4, [v]; and.b32 %r4, %r4, 256; setp.ne.u32 %p1, %r4, 256; @%p1 bra E; "
+         "st.global.u32 [%d1], 1;", "undecided"),
+        ("and.b64 %d3, %d1, 15; setp.ne.u64 %p1, %d3, 0; @%p1 bra E; ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1];",
+         "race-free"),
+        ("add.u64 %d3, %d1, 16; L: ld.global.u32 %r4, [%d1]; add.u64 %d1, %d1, 4; setp.ne.u64 %p1, %d1, %d3; "
+         "@%p1 bra L;", "race-free"),
+    ],
+)  # fmt: skip
+def test_where_variables_lie_is_left_open(body: str, word: str, tmp_path: Path) -> None:
+    """An execution tells only of launches that do the same wherever their variables lie."""
+    head = SHARED.replace("args = []", 'args = ["a", "b"]\n// ptxmm: [objects]\n' + "".join(
+        f'// ptxmm: {name} = {{{{ type = "u32", count = 64 }}}}\n' for name in "ab"
+    ).rstrip())  # fmt: skip
+    head = head.replace("k()", "k(.param .u64 p, .param .u64 q)").replace(
+        "    mov.u32 %r1", "    .reg .b64 %d<4>;\n    .local .align 8 .b8 v[8];\n    ld.param.u64 %d1, [p];\n"
+        "    ld.param.u64 %d2, [q];\n    mov.u32 %r1",
+    )  # fmt: skip
+    found = answer(tmp_path / "k.ptx", head.format(body=body).replace("    ret;", "E: ret;"))
+    assert found.answer == word, found.reason
+
+
 GRID = """\
 .version 8.5
 .target sm_90

@@ -27,6 +27,7 @@ from ptxmm.program.condition import Term
 from ptxmm.ptx import ops
 from ptxmm.whole.claims import Known, Told, verdicts
 from ptxmm.whole.conflicts import Accesses, accesses, racing, unordered
+from ptxmm.whole.elsewhere import compares, signature
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.history import History
 from ptxmm.whole.machine import Machine
@@ -133,6 +134,8 @@ class _Whole:
             return self._made("unsupported", Stopped("unsupported", "readings of a launch are not followed yet"))
         try:
             races = self._races({})
+            if not races:
+                self._refuse_elsewhere()
         except Stopped as stop:
             return self._made(stop.word, stop)
         except Timeout:
@@ -172,6 +175,21 @@ class _Whole:
         self._refuse_doubts()
         self._note(self.every, every=True)
         return ()
+
+    def _refuse_elsewhere(self) -> None:
+        """Raise ``Stopped`` where the launch does something else if its variables lie elsewhere."""
+        if not compares(self.kernel.code.body):
+            return
+        plan = Plan(True, {}, set(), {}, set())
+        message = "what the launch does depends on where its variables lie, which is left open"
+        here, there = (Machine(self.kernel, plan, self.waiting, turned=turned) for turned in (False, True))
+        try:
+            here.run(self.limits)
+            there.run(self.limits)
+        except Stopped as stop:
+            raise Stopped("undecided", f"{message}: {stop.message}", stop.at, stop.thread) from None
+        if signature(here) != signature(there):
+            raise Stopped("undecided", message)
 
     def _note(self, states: list[Final], every: bool) -> None:
         """Add to ``states`` what the condition is about at the end of the last run."""

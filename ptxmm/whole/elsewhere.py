@@ -1,0 +1,91 @@
+"""Does what a launch does depend on where its variables lie? The language leaves that open (PTX ISA 5.1, 5.4).
+
+``compares`` says of a kernel whether it computes anything with addresses but other addresses; ``signature`` what an
+execution did, so that one whose variables lie elsewhere can be compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from ptxmm.program.symbols import symbols
+from ptxmm.ptx import ops
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.whole.machine import Machine
+
+_LINEAR = ("mov", "add", "sub", "mad.lo", "mad.wide")
+_ADDRESSED = (
+    ops.Load, ops.Store, ops.Atomic, ops.CopyAsync, ops.BulkCopy, ops.AsyncStore, ops.CopyAsyncArrive, ops.MbarrierInit,
+    ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait, ops.LoadMatrix, ops.StoreMatrix, ops.Nothing,
+)  # fmt: skip
+"""What has operands that are addresses."""
+_ADDRESS_BITS = 64
+
+
+def compares(body: Sequence[ops.Op]) -> bool:
+    """Whether ``body`` may do something with an address that is neither an access nor another address of it: compare
+    it, look at its bits, store it. What is loaded with the width of a generic address may be one."""
+    known: set[str] = set()
+    size = -1
+    while len(known) != size:
+        size = len(known)
+        for op in body:
+            read = {name for name, _ in uses(op)} & known
+            if op.guard is not None and op.guard.register in known:
+                return True
+            if isinstance(op, ops.Load):
+                known |= {name for name, _ in definitions(op) if op.type.bits == _ADDRESS_BITS}
+            elif isinstance(op, _ADDRESSED):
+                if any(
+                    isinstance(operand, ops.Sym) or getattr(operand, "name", None) in known for operand in _data(op)
+                ):
+                    return True
+            elif read or any(True for _ in symbols(op)):
+                if not _keeps(op, known):
+                    return True
+                known |= {name for name, _ in definitions(op)}
+    return False
+
+
+def _data(op: ops.Op) -> tuple[object, ...]:
+    """What an instruction writes to memory."""
+    match op:
+        case ops.Store() | ops.AsyncStore() | ops.StoreMatrix():
+            return tuple(op.values)
+        case ops.Atomic():
+            return tuple(operand for given in op.operands for operand in given)
+        case _:
+            return ()
+
+
+def _is_one(operand: object, known: Collection[str]) -> bool:
+    """Whether an operand may be an address, which the registers ``known`` may be."""
+    return isinstance(operand, ops.Sym) or (isinstance(operand, ops.Reg) and operand.name in known)
+
+
+def _keeps(op: ops.Op, known: Collection[str]) -> bool:
+    """Whether what an instruction computes from an address is another one, so far from it wherever that is."""
+    if isinstance(op, ops.Alu):
+        there = [_is_one(operand, known) for operand in op.sources]
+        return op.op in _LINEAR and sum(there) == 1 and (there[-1] or not op.op.startswith("mad"))
+    return isinstance(op, ops.Convert | ops.ConvertAddress | ops.Mapa | ops.Select | ops.AddressValue | ops.Unpack)
+
+
+def signature(machine: Machine) -> bytes:
+    """What each thread of an execution accesses, by which instruction, and how often it synchronizes."""
+    columns, memory = machine.trace.columns(), machine.memory
+    order = sorted(range(len(memory.instances)), key=lambda at: _named(machine, at))
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    instance = memory.instance_of(columns["place"])
+    rows = [columns[name] for name in ("agent", "instruction", "kind", "size")]
+    rows += [number[instance], columns["place"] - memory.starts[instance]]
+    table = np.stack(rows)
+    return table[:, np.lexsort(table)].tobytes() + machine.clocks.clock.tobytes()
+
+
+def _named(machine: Machine, at: int) -> tuple[str, int]:
+    item = machine.memory.instances[at]
+    return item.variable.name, item.owner
