@@ -17,6 +17,7 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse, read
 from ptxmm.formats.modules.extract import file_name, skeleton
 from ptxmm.formats.writer import same, write
+from ptxmm.program.shared.refusals import OPAQUE
 from ptxmm.program.test import Test
 from tests.support import ROOT, model_named, parse_one
 
@@ -63,13 +64,25 @@ def _verdict(test: Test, limits: Limits) -> Result:
     return check(test, model_named("ptx-8.5"), limits=limits, enumerate_all=False)
 
 
+def _worked_out(test: Test, limits: Limits) -> Result | None:
+    """The verdict; None where the final states have results of functions that are not worked out."""
+    try:
+        return _verdict(test, limits)
+    except PtxmmError as error:
+        assert error.kind == "unsupported" and error.message.startswith(OPAQUE), error
+        return None
+
+
 def _same_verdict(path: Path) -> None:
     for test in read(path):
         text = skeleton(test)
         back = parse_one(text)
         assert write(back) == text
         limits = limits_of(test, Limits())
-        one, other = _verdict(test, limits), _verdict(back, limits)
+        one, other = _worked_out(test, limits), _worked_out(back, limits)
+        if one is None or other is None:
+            assert one is other, "one is refused"
+            continue
         if "timeout" in (one.status, other.status):
             pytest.skip(f"not decided in {SECONDS} s")
         if "shared-after-exit" in one.flags:  # a litmus test shows a part of a program: its threads do not exit
