@@ -489,6 +489,7 @@ def test_where_variables_lie_is_left_open(body: str, word: str, tmp_path: Path) 
     )  # fmt: skip
     found = answer(tmp_path / "k.ptx", head.format(body=body).replace("    ret;", "E: ret;"))
     assert found.answer == word, found.reason
+    assert any("two layouts" in note.text for note in found.notes) is (word == "race-free")
 
 
 GRID = """\

@@ -45,6 +45,10 @@ Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
 """By two instructions the pairs of accesses by them."""
 _MODEL = "ptx-8.5"
 _RESTS = "rests on proxy-war: proxy-war=free gives no race (these reads precede the copies, without a proxy fence)"
+_LAYOUTS = (
+    "the kernel compares addresses, or looks at their bits, and where its variables lie is left open: two layouts were "
+    "tried, and do the same"
+)
 _MOST = 20
 _MOST_RUNS = 64
 """So many choices of what comes last are tried."""
@@ -117,6 +121,8 @@ class _Whole:
         self.loose: frozenset[Term] | None = None
         self.plan = Plan(True, {}, set(), {}, set())
         self.rests = False
+        self.elsewhere = False
+        """Whether other layouts of the variables were tried."""
         self.runs = 0
         self.machine = Machine(kernel, self.plan, self.waiting, before)
         self.explains = before is None
@@ -190,6 +196,7 @@ class _Whole:
             raise Stopped("undecided", f"{message}: {stop.message}", stop.at, stop.thread) from None
         if signature(here) != signature(there):
             raise Stopped("undecided", message)
+        self.elsewhere = True
 
     def _note(self, states: list[Final], every: bool) -> None:
         """Add to ``states`` what the condition is about at the end of the last run."""
@@ -440,6 +447,8 @@ class _Whole:
                 notes.append(Note("kernel", f"line {item.line}: {text}"))
             else:
                 notes.append(Note("kernel", f"line {item.line}: no writes of the same value race here: {item.why}"))
+        if self.elsewhere:
+            notes.append(Note("remark", _LAYOUTS))
         return (*notes, Note("reading", _RESTS)) if self.rests else tuple(notes)
 
     def _made(self, answer: Answer, stop: Stopped | None, races: tuple[WholeRace, ...] = ()) -> WholeResult:
