@@ -578,9 +578,13 @@ def test_the_command(tmp_path: Path, run_command: Run) -> None:
     ran = run_command("check", "--whole", "--json", str(path))
     (entry,) = json.loads(ran.out)["results"]
     assert (ran.code, entry["answer"], entry["holds"], entry["threads"]) == (1, "race", False, 64)
-    path.write_text(SHARED.format(body="griddepcontrol.wait;"))
+    path.write_text(SHARED.format(body="griddepcontrol.launch_dependents; griddepcontrol.wait;"))
     ran = run_command("check", "--whole", str(path))
-    assert ran.code == 3 and "`griddepcontrol.wait` is not followed in a whole launch yet" in ran.out
+    assert ran.code == 0 and "Answer race-free" in ran.out
+    name = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+    path.write_text(SHARED.format(body=f"{name} [%r2], [%r2], 128;"))
+    ran = run_command("check", "--whole", str(path))
+    assert ran.code == 3 and f"`{name}` is not followed in a whole launch yet" in ran.out
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from ptxmm.whole.trace import Trace
 
 class Accessing(State, ABC):
     """The threads of a launch, the ``trace`` of their accesses, and their ``mbarriers``; ``watched``: the bytes of
-    which strong accesses keep a log."""
+    which strong accesses keep a log. ``lenient``: see there."""
 
     trace: Trace
     mbarriers: Mbarriers
     watched: Flags
+    lenient: frozenset[str]
 
     @abstractmethod
     def places(

@@ -16,12 +16,13 @@ from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ptxmm.analysis.result import Note, Status
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.formats.modules.kernel import Kernel, observed
-from ptxmm.formats.modules.launch import SAME_VALUE
+from ptxmm.formats.modules.launch import DESTINATION_CTA, ELECT_FIRST, SAME_VALUE, WGMMA_SYNC
 from ptxmm.formats.modules.module import named_test
 from ptxmm.program.condition import Term
 from ptxmm.ptx import ops
@@ -30,6 +31,7 @@ from ptxmm.whole.conflicts import Accesses, accesses, racing, unordered
 from ptxmm.whole.elsewhere import compares, signature
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.history import History
+from ptxmm.whole.lenient import NOTES, PROXY_WAR, assumed
 from ptxmm.whole.machine import Machine
 from ptxmm.whole.memory import Numbers
 from ptxmm.whole.narrowing import Varied, narrowed
@@ -44,7 +46,6 @@ from ptxmm.whole.trace import READ, WRITE
 Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
 """By two instructions the pairs of accesses by them."""
 _MODEL = "ptx-8.5"
-_RESTS = "rests on proxy-war: proxy-war=free gives no race (these reads precede the copies, without a proxy fence)"
 _LAYOUTS = (
     "the kernel compares addresses, or looks at their bits, and where its variables lie is left open: two layouts were "
     "tried, and do the same"
@@ -76,9 +77,30 @@ class Examined(Struct, frozen=True):
 
 def examined(kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Machine | None = None) -> Examined:
     """As ``whole``, with what is needed to change the launch. ``before``: an execution of a launch that differs in some
-    of its instructions; then races are not explained. Raises ``PtxmmError``."""
-    run = _Whole(kernels, file, limits, before)
-    return Examined(run.result(), run.machine, tuple(run.clues))
+    of its instructions; then races are not explained, nor what they rest on. Raises ``PtxmmError``."""
+    given = assumed(kernels[0].launch)
+    run = _Whole(kernels, file, limits, given, before)
+    first = found = run.result()
+    told = Examined(first, run.machine, tuple(run.clues))
+    if given is None or before is not None:
+        return told
+    lenient = given
+    while found.answer in ("race", "undecided") and run.rests - lenient:
+        lenient |= run.rests
+        if run.enough:
+            return replace(told, result=_resting(first, lenient - given))
+        run = _Whole(kernels, file, limits, lenient)
+        found = run.result()
+    if found.answer == "race-free" and found is not first:
+        return replace(told, result=_resting(first, lenient - given))
+    if first.answer == found.answer == "race":  # what does not rest on anything comes before what does
+        return Examined(replace(first, races=found.races), run.machine, tuple(run.clues))
+    return told
+
+
+def _resting(found: WholeResult, names: frozenset[str]) -> WholeResult:
+    """An answer with what it rests on."""
+    return replace(found, notes=(*found.notes, *(Note("reading", NOTES[name]) for name in sorted(names))))
 
 
 class Drawn(Struct, frozen=True):
@@ -96,7 +118,7 @@ class Drawn(Struct, frozen=True):
 def drawn(kernels: tuple[Kernel, ...], file: str, limits: Limits) -> Drawn:
     """As ``whole``, with the timeline of the execution that has the races, or of one that is followed as far as it
     goes. Raises ``PtxmmError``."""
-    run = _Whole(kernels, file, limits)
+    run = _Whole(kernels, file, limits, assumed(kernels[0].launch))
     result = run.result()
     if run.told is None:
         run.told = run.machine = Machine(run.kernel, Plan(True, {}, set(), {}, set()), run.waiting, run.machine)
@@ -107,7 +129,14 @@ def drawn(kernels: tuple[Kernel, ...], file: str, limits: Limits) -> Drawn:
 
 
 class _Whole:
-    def __init__(self, kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Machine | None = None) -> None:
+    def __init__(
+        self,
+        kernels: tuple[Kernel, ...],
+        file: str,
+        limits: Limits,
+        lenient: frozenset[str] | None,
+        before: Machine | None = None,
+    ) -> None:
         kernel = kernels[0]
         self.kernels, self.kernel, self.file, self.limits = kernels, kernel, file, limits
         self.start = time.perf_counter()
@@ -120,11 +149,15 @@ class _Whole:
         """The stores that race with the same value."""
         self.loose: frozenset[Term] | None = None
         self.plan = Plan(True, {}, set(), {}, set())
-        self.rests = False
         self.elsewhere = False
         """Whether other layouts of the variables were tried."""
+        self.lenient = lenient
+        self.rests: frozenset[str] = frozenset()
+        """What may give another answer."""
+        self.enough = False
+        """Whether that gives no race, as far as it is known already."""
         self.runs = 0
-        self.machine = Machine(kernel, self.plan, self.waiting, before)
+        self.machine = Machine(kernel, self.plan, self.waiting, before, lenient=lenient or frozenset())
         self.explains = before is None
         self.clues: list[tuple[int, ...]] = []
         self.raced: list[tuple[tuple[int, int], tuple[int, int]]] = []
@@ -136,11 +169,12 @@ class _Whole:
             return self._made("unsupported", Stopped("unsupported", "several grids are not followed yet"))
         if self.kernel.launch.host:
             return self._made("unsupported", Stopped("unsupported", "threads of the host are not followed yet"))
-        if self.kernel.launch.readings:
-            return self._made("unsupported", Stopped("unsupported", "readings of a launch are not followed yet"))
+        if self.lenient is None:
+            return self._made("unsupported", Stopped("unsupported", "this reading of a launch is not followed yet"))
         try:
             races = self._races({})
             if not races:
+                self.rests = frozenset()
                 self._refuse_elsewhere()
         except Stopped as stop:
             return self._made(stop.word, stop)
@@ -158,11 +192,18 @@ class _Whole:
             return races
         self.ordered &= not self.machine.strong.logs
         elects = bool(self.machine.leaders.lanes)
-        if not self.machine.strong.choices and not self.machine.decisions and not elects:
+        elects &= ELECT_FIRST not in self.machine.lenient
+        self.enough = False
+        if not self.machine.strong.choices and not self.machine.decisions:
             if groups:
                 (one, other), pairs = next(iter(groups.items()))
                 self._refuse_unsure(one, other, found, pairs[0])
-            return self._free()
+            if not elects:
+                return self._free()
+            self._refuse_doubts()
+            self.enough = not last and not compares(self.kernel.code.body)
+        if elects:
+            self.rests = frozenset({ELECT_FIRST})
         self.plan = Plan(False, {}, set(), {}, set(self.machine.strong.logs), last)
         while True:
             found, groups = self._executed()
@@ -188,7 +229,7 @@ class _Whole:
             return
         plan = Plan(True, {}, set(), {}, set())
         message = "what the launch does depends on where its variables lie, which is left open"
-        here, there = (Machine(self.kernel, plan, self.waiting, turned=turned) for turned in (False, True))
+        here, there = self._places(plan)
         try:
             here.run(self.limits)
             there.run(self.limits)
@@ -197,6 +238,13 @@ class _Whole:
         if signature(here) != signature(there):
             raise Stopped("undecided", message)
         self.elsewhere = True
+
+    def _places(self, plan: Plan) -> tuple[Machine, Machine]:
+        """Two executions, still to be run, with the variables at different places."""
+        here, there = (
+            Machine(self.kernel, plan, self.waiting, turned=turned, lenient=self.lenient) for turned in (False, True)
+        )
+        return here, there
 
     def _note(self, states: list[Final], every: bool) -> None:
         """Add to ``states`` what the condition is about at the end of the last run."""
@@ -216,7 +264,7 @@ class _Whole:
     def _compared(self, about: Finals) -> frozenset[Term]:
         """What has other values at the end of the first run if the variables lie elsewhere."""
         plan = Plan(True, {}, set(), {}, set())
-        here, there = (Machine(self.kernel, plan, self.waiting, turned=turned) for turned in (False, True))
+        here, there = self._places(plan)
         try:
             here.run(self.limits)
             there.run(self.limits)
@@ -256,7 +304,8 @@ class _Whole:
         groups: Pairs = {}
         same = self._same(found)
         self.agreeing |= racing(found, machine.clocks, same)
-        every = unordered(found, machine.clocks, self._levels(), machine.clusters, machine.trace.proxies, same)
+        given = machine.clusters, machine.trace.proxies, same, PROXY_WAR in machine.lenient
+        every = unordered(found, machine.clocks, self._levels(), *given)
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
             groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
             if number % 4096 == 0:
@@ -296,7 +345,8 @@ class _Whole:
             if first is not None:
                 sure.append((first, len(pairs)))
         every = np.array([pair for pairs in groups.values() for pair in pairs], np.int64).reshape(-1, 2)
-        self.rests = bool(sure) and self.machine.undecided is None and self._overwrites(found, *every.T)
+        if sure:
+            self.rests = self._patterns(found, *every.T)
         explain = self._explained(found) if sure and self.explains else None
         return tuple(self._race(found, pair, count, explain) for pair, count in sure[:_MOST])
 
@@ -312,11 +362,22 @@ class _Whole:
         self.told = machine
         return partial(nearly, machine, found)
 
-    def _overwrites(self, found: Accesses, before: Numbers, behind: Numbers) -> bool:
-        """Whether reads by the generic proxy precede writes by the asynchronous one but for proxy fences (A56)."""
+    def _patterns(self, found: Accesses, before: Numbers, behind: Numbers) -> frozenset[str]:
+        """Of what pairs of accesses that race look like what programs rely on (``lenient``)."""
+        generic, reads = (found.proxy[before] == 0, found.proxy[behind] == 0), found.kind[before] == READ
+        there, cta = found.kind[behind], self.machine.clocks.cta
+        apart = cta[found.agent[before]] != cta[found.agent[behind]]
         given = found.view[behind], found.agent[behind], found.agent[before], found.clock[before]
-        kinds = (found.kind[before] == READ) & (found.proxy[before] == 0) & (found.proxy[behind] != 0)
-        return bool((kinds & (found.kind[behind] != READ) & self.machine.clocks.after(*given)).all())
+        overwrites = reads & generic[0] & ~generic[1] & (there != READ)
+        ordered = self.machine.clocks.after(*given)
+        names = {
+            PROXY_WAR: overwrites & ordered,
+            DESTINATION_CTA: apart & ~generic[0] & ~generic[1],
+            SAME_VALUE: ~reads & (there == WRITE) & ~generic[0] & ~generic[1],
+        }
+        if any(isinstance(op, ops.Wgmma) for op in self.kernel.code.body):
+            names[WGMMA_SYNC] = overwrites & ~ordered
+        return frozenset(name for name, which in names.items() if which.any())
 
     def _observed(self, found: Accesses, a: int, b: int) -> bool:
         """Whether somebody may have observed a strong write before the other access (8.9.5, causality order (2))."""
@@ -337,13 +398,14 @@ class _Whole:
 
     def _same(self, found: Accesses) -> Numbers:
         """For each access the number of what it writes where writes of the same value may race; -1 for others."""
-        same = np.full(len(found), -1, np.int64)
-        if self.machine.stored:
-            numbers: dict[tuple[int, int, int], int] = {}
+        same, copies = np.full(len(found), -1, np.int64), self.machine.trace.same
+        if self.machine.stored or copies:
+            numbers: dict[tuple[int, int, bool, int], int] = {}
             for row in np.flatnonzero(found.kind == WRITE).tolist():
-                words = self._stored(found, row)
+                copy = copies.get(int(found.row[row]))
+                words = self._stored(found, row) if copy is None else {copy}
                 if words is not None and len(words) == 1 and None not in words:
-                    key = int(found.place[row]), int(found.size[row]), next(iter(words)) or 0
+                    key = int(found.place[row]), int(found.size[row]), copy is None, next(iter(words)) or 0
                     same[row] = numbers.setdefault(key, len(numbers))
         return same
 
@@ -449,7 +511,7 @@ class _Whole:
                 notes.append(Note("kernel", f"line {item.line}: no writes of the same value race here: {item.why}"))
         if self.elsewhere:
             notes.append(Note("remark", _LAYOUTS))
-        return (*notes, Note("reading", _RESTS)) if self.rests else tuple(notes)
+        return tuple(notes)
 
     def _made(self, answer: Answer, stop: Stopped | None, races: tuple[WholeRace, ...] = ()) -> WholeResult:
         spot = None
@@ -467,9 +529,10 @@ class _Whole:
             self._fixed(self.every if free else []), self._fixed(self.some if free else self.every + self.some),
             self.ordered,
         )  # fmt: skip
-        told = Told(self.file, name, _MODEL, notes, time.perf_counter() - self.start)
+        model = f"{_MODEL}[{PROXY_WAR}=free]" if PROXY_WAR in (self.lenient or ()) else _MODEL
+        told = Told(self.file, name, model, notes, time.perf_counter() - self.start)
         return WholeResult(
-            self.file, name, _MODEL, status, answer, _FOUND.get(answer), self.machine.count, self.kernel.grid.ctas,
+            self.file, name, model, status, answer, _FOUND.get(answer), self.machine.count, self.kernel.grid.ctas,
             self.machine.trace.count, races, tuple(verdicts(launch, known, told)), spot,
             None if stop is None else stop.message, notes, told.seconds,
             self._waiting() if answer == "deadlock" else (),

@@ -8,7 +8,6 @@ a write with the next one. Where all of these are ordered, so are all others, as
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import gcd
 
 import numpy as np
 from msgspec import Struct
@@ -18,6 +17,7 @@ from ptxmm.whole.memory import Flags, Memory, Numbers
 from ptxmm.whole.strong import ALL, CLUSTER, CTA, WEAK
 from ptxmm.whole.trace import ASYNC, ATOMIC, GENERIC, READ, WRITE, Trace
 
+_MIX = 0x9E3779B97F4A7C15
 _PAIRS = 1 << 22
 """So many pairs are compared at once."""
 
@@ -50,11 +50,13 @@ def accesses(memory: Memory, trace: Trace) -> Accesses:
     written[instance[columns["kind"] != READ]] = True
     kept = np.flatnonzero((written & ~alone)[instance])
     columns, instance = {name: column[kept] for name, column in columns.items()}, instance[kept]
-    width = _widths(len(memory.instances), instance, columns)[instance]
-    counts = columns["size"] // width
+    starts, ends = columns["place"], columns["place"] + columns["size"]
+    bounds = np.unique(np.concatenate((starts, ends)))
+    begin = np.searchsorted(bounds, starts)
+    counts = np.searchsorted(bounds, ends) - begin
     rows = np.repeat(np.arange(len(kept)), counts)
     inside = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    cell = columns["place"][rows] + inside * width[rows]
+    cell = bounds[begin[rows] + inside]
     order = np.argsort(cell, kind="stable")
     rows, cell = rows[order], cell[order]
     # Of cells that are only read nothing is asked.
@@ -66,28 +68,25 @@ def accesses(memory: Memory, trace: Trace) -> Accesses:
     return Accesses(cell[asked], row=kept[rows], **{name: column[rows] for name, column in columns.items()})
 
 
-def _widths(count: int, instance: Numbers, columns: dict[str, Numbers]) -> Numbers:
-    """For each instance a number of bytes that divides the places and the sizes of all its accesses."""
-    found = np.full(count, 16, np.int64)
-    for number in np.unique(instance).tolist():
-        here = instance == number
-        parts = (np.gcd.reduce(columns["place"][here]), np.gcd.reduce(columns["size"][here]))
-        found[number] = gcd(16, *map(int, parts))
-    return found
-
-
 def unordered(
-    found: Accesses, clocks: Clocks, levels: Numbers, clusters: Numbers, proxies: Sequence[str], same: Numbers
+    found: Accesses,
+    clocks: Clocks,
+    levels: Numbers,
+    clusters: Numbers,
+    proxies: Sequence[str],
+    same: Numbers,
+    free: bool = False,
 ) -> Iterator[tuple[int, int]]:
     """Pairs of ``found`` (by number) that conflict and that nothing orders, the one that was executed first before.
 
     ``levels``: for each instruction how wide its scope is, ``clusters``: the cluster of each CTA; strong accesses of
     the same bytes in each other's scope do not conflict (8.7.1). ``proxies``: the names of the proxies, by numbers.
     ``same``: for each access the number of the value that it writes where writes of one value may race, else -1.
+    ``free``: reads need no proxy fence before copies (``proxy-war=free``).
     """
     if not len(found):
         return
-    check = _Check(found, clocks, levels, clusters, proxies)
+    check = _Check(found, clocks, levels, clusters, proxies, free)
     level = levels[found.instruction]
     other = (found.proxy != 0) | (found.agent >= clocks.threads) | ((level != WEAK) & (found.kind == READ))
     shared = np.unique(found.cell[same >= 0])
@@ -113,12 +112,15 @@ def unordered(
             yield from check.differing(first, end, same)
     for cell in np.setdiff1d(found.cell[apart], np.union1d(copied, shared)).tolist():
         yield from check.every(slice(*np.searchsorted(found.cell, (cell, cell + 1))))
-    known: set[bytes] = set()
-    for first, end in np.searchsorted(found.cell, np.stack((copied, copied + 1), axis=1)).tolist():
-        alike = check.alike(first, end)
-        if alike not in known:
-            known.add(alike)
-            yield from check.latest(first, end)
+    bounds = np.searchsorted(found.cell, np.stack((copied, copied + 1), axis=1))
+    yield from check.latest(*bounds.T)
+
+
+def _ranges(first: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+    """All numbers from each of ``first`` up to its ``end``, and which one of these each belongs to."""
+    lengths = end - first
+    which = np.repeat(np.arange(len(first)), lengths)
+    return np.arange(len(which)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + first[which], which
 
 
 def _batches(first: Numbers, last: Numbers, same: Flags) -> Iterator[tuple[Numbers, Numbers]]:
@@ -157,6 +159,7 @@ class _Check(Struct):
     levels: Numbers
     clusters: Numbers
     proxies: Sequence[str]
+    free: bool
 
     def all(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
         """Those pairs that are not ordered."""
@@ -180,21 +183,76 @@ class _Check(Struct):
         parts = [column[first:end].tobytes() for column in columns]
         return b"".join((*parts, (found.place[first:end] - found.cell[first:end]).tobytes()))
 
-    def latest(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """What is not ordered of the accesses of one cell that copies access: what precedes a copy need not precede
-        what follows it. So each is compared with the latest ones of each agent; who knows of them knows of all."""
+    def latest(self, first: Numbers, end: Numbers) -> Iterator[tuple[int, int]]:
+        """What is not ordered of the accesses of cells that copies access, each from ``first`` to ``end``: what
+        precedes a copy need not precede what follows it. So each access is compared with the latest ones before it of
+        each agent; who knows of them knows of all. Of cells that have the same history one is looked at."""
+        rows, numbers = _ranges(first, end)
+        extents = self._extents(rows, numbers)
+        chosen = self._unlike(rows, extents, first, end)
+        rows, extents = rows[chosen], extents[chosen]
+        keys = (self.found.agent[rows], self.found.kind[rows], self.found.instruction[rows], extents, numbers[chosen])
+        order = np.lexsort((rows, *keys))
+        alike = np.logical_and.reduce([np.diff(key[order]) == 0 for key in keys])
+        until = end[numbers[chosen]] - 1
+        until[order[:-1][alike]] = rows[order[1:][alike]]
+        counts = until - rows
+        at = 0
+        while at < len(rows):
+            stop = at + max(1, int(np.searchsorted(np.cumsum(counts[at : at + _PAIRS]), _PAIRS, "right")))
+            which, behind = rows[at:stop], until[at:stop]
+            later, mine = _ranges(which + 1, behind + 1)
+            yield from self._weak(which[mine], later)
+            at = stop
+
+    def _weak(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
+        """Those pairs that conflict and that are neither morally strong nor ordered."""
         found = self.found
-        last: dict[tuple[int, ...], int] = {}
-        pairs: list[tuple[int, int]] = []
-        columns = (found.agent, found.kind, found.instruction, found.place, found.size)
-        rows = zip(*(column[first:end].tolist() for column in columns), strict=True)
-        for number, row in enumerate(rows, first):
-            reads = row[1] == READ
-            pairs += [(other, number) for key, other in last.items() if not (reads and key[1] == READ)]
-            last[row] = number
-        before, behind = np.array(pairs, np.int64).reshape(-1, 2).T
-        weak = ~self._strong(before, behind)
-        yield from self.all(before[weak], behind[weak])
+        weak = ((found.kind[before] != READ) | (found.kind[behind] != READ)) & ~self._strong(before, behind)
+        before, behind = before[weak], behind[weak]
+        order = np.lexsort((before, behind))
+        yield from self.all(before[order], behind[order])
+
+    def _extents(self, rows: Numbers, numbers: Numbers) -> Numbers:
+        """For each access a number that it has in common with those of the same bytes in its cell, the same in cells
+        that are alike."""
+        place, size = self.found.place[rows], self.found.size[rows]
+        order = np.lexsort((rows, size, place, numbers))
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = np.logical_or.reduce([np.diff(column[order]) != 0 for column in (numbers, place, size)])
+        heads = np.flatnonzero(fresh)
+        first = np.empty(len(rows), np.int64)
+        first[order] = rows[order[heads[np.cumsum(fresh) - 1]]]
+        starts = np.flatnonzero(np.append(True, np.diff(numbers) != 0)) if len(rows) else np.zeros(0, np.int64)
+        return first - rows[starts][numbers]
+
+    def _unlike(self, rows: Numbers, extents: Numbers, first: Numbers, end: Numbers) -> Flags:
+        """Which accesses are of cells that have another history than all cells before them."""
+        if not len(rows):
+            return np.zeros(0, np.bool_)
+        found = self.found
+        columns = (found.agent, found.clock, found.view, found.kind, found.instruction, found.proxy, found.size)
+        parts = np.stack((*(column[rows] for column in columns), extents))
+        lengths = end - first
+        starts = np.cumsum(lengths) - lengths
+        inside = np.arange(len(rows)) - np.repeat(starts, lengths)
+        mixed = np.zeros(len(rows), np.uint64)
+        for part in (*parts, inside):
+            mixed = (mixed ^ part.astype(np.uint64)) * np.uint64(_MIX)
+            mixed ^= mixed >> np.uint64(29)
+        sums = np.add.reduceat(mixed, starts)
+        _, representative, which = np.unique(sums, return_index=True, return_inverse=True)
+        other = representative[which]
+        # Cells with the same sum are alike if all of their accesses are.
+        alike = lengths == lengths[other]
+        cells = np.repeat(np.arange(len(first)), lengths)
+        there = np.where(alike[cells], starts[other][cells] + inside, np.arange(len(rows)))
+        equal = (parts == parts[:, there]).all(axis=0)
+        alike &= np.logical_and.reduceat(equal, starts)
+        new = ~alike
+        new[representative] = True
+        chosen: Flags = new[cells]
+        return chosen
 
     def differing(self, first: int, end: int, same: Numbers) -> Iterator[tuple[int, int]]:
         """What is not ordered of the accesses of one cell but for writes of the ``same`` value: as these need not be
@@ -251,7 +309,11 @@ class _Check(Struct):
         apart = (same[here] != same[there]) | ((here != 0) & (ctas[0] != ctas[1]))
         # Who knows of an asynchronous operation knows of its completion, with a proxy fence of its own (9.7.10.24.2).
         here = np.where(np.array([name == ASYNC for name in names])[here], 0, here)
-        through = np.flatnonzero(ordered & apart & ((here != 0) | (there != 0)))
+        through = ordered & apart & ((here != 0) | (there != 0))
+        if self.free:
+            overwrites = (found.kind[before] == READ) & (found.proxy[before] == 0) & (found.kind[behind] != READ)
+            through &= ~(overwrites & (there != 0))
+        through = np.flatnonzero(through)
         if through.size:
             layers = [
                 self._layer(*row) for row in zip(*(c[through].tolist() for c in (here, there, ctas[1])), strict=True)

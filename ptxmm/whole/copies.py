@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
+from ptxmm.formats.modules.launch import DESTINATION_CTA, SAME_VALUE
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops.copies import BULK_ALIGNMENT as _UNIT
 from ptxmm.whole.accessing import Accessing
@@ -33,18 +34,20 @@ class Copies:
         self._groups: dict[tuple[str, int], list[dict[str, int]]] = {}
         self._last: dict[tuple[int, int], tuple[int, int]] = {}
         self._open: dict[int, list[tuple[int, int]]] = {}
+        self._calls = 0
+        self._same: dict[tuple[object, ...], int] = {}
 
     def thread(self, agent: int) -> int:
         """The thread that an agent is, or that has issued its operations; the first lane of a leader."""
         machine, thread = self.machine, self._threads.get(agent, agent)
         return machine.members(thread - machine.count)[0] if thread >= machine.count else thread
 
-    def agent(self, thread: int, *what: object) -> int:
+    def agent(self, thread: int, *what: object, cta: int | None = None) -> int:
         """What makes the accesses of the asynchronous operations of a thread of which one learns in this way."""
         key = thread, *what
         if key not in self._agents:
             clocks = self.machine.clocks
-            self._agents[key] = clocks.add_component(int(clocks.cta[thread]))
+            self._agents[key] = clocks.add_component(int(clocks.cta[thread]) if cta is None else cta)
             self._threads[self._agents[key]] = thread
         return self._agents[key]
 
@@ -155,6 +158,7 @@ class Copies:
 
     def bulk(self, op: ops.BulkCopy, at: int, threads: Numbers) -> None:
         """``cp.async.bulk`` and ``cp.reduce.async.bulk``, with and without a tensor map."""
+        self._calls += 1
         if op.byte_mask is not None or op.load_mode != "tile":
             raise Stopped("unsupported", "a copy of some bytes or by im2col is not followed in a whole launch yet", at)
         machine, clocks = self.machine, self.machine.clocks
@@ -172,13 +176,26 @@ class Copies:
                 self._note(at, np.array([frm]), reads)
             machine.tell("copy", ("group", "bulk") if place is None else ("mbarrier", place), 0, at, one)
             targets = self._targets(op, at, one, moved, place)
-            for target, _ in targets:
-                self._write(op, at, target, writes)
-            release = Release(NOTHING, int(writes[0]), int(clocks.clock[writes[0]]))
-            for _, other in targets if place is not None else ():
-                self._note(at, np.array([other]), writes)
+            writers = [self._writer(thread, writes, place, target) for target, _ in targets]
+            for (target, _), writer in zip(targets, writers, strict=True):
+                self._write(op, at, target, writer)
+            if place is None:
+                continue
+            for (_, other), writer in zip(targets, writers, strict=True):
+                release = Release(NOTHING, int(writer[0]), int(clocks.clock[writer[0]]))
+                self._note(at, np.array([other]), writer)
                 machine.mbarriers.complete(other, at, thread, moved.size, release)
-            clocks.clock[writes] += place is not None
+            clocks.clock[np.unique(np.concatenate([writes, *writers]))] += 1
+
+    def _writer(self, thread: int, writes: Numbers, place: int | None, target: Transfer) -> Numbers:
+        """The agent that writes a target: of the CTA that issues the copy, or of the one that has the target."""
+        owner = self._owner(target.writes[0]) if len(target.writes[0]) else None
+        clocks = self.machine.clocks
+        if owner in (None, int(clocks.cta[thread])) or DESTINATION_CTA not in self.machine.lenient:
+            return writes
+        agent = np.array([self.agent(thread, "mbarrier", place, owner, cta=owner)])
+        clocks.acquire(agent, [clocks.release(thread)])
+        return agent
 
     def _targets(
         self, op: ops.BulkCopy, at: int, thread: Numbers, moved: Transfer, place: int | None
@@ -288,6 +305,7 @@ class Copies:
 
     def _write(self, op: ops.BulkCopy, at: int, moved: Transfer, agents: Numbers) -> None:
         machine = self.machine
+        owners = set(machine.memory.instance_of(moved.to).tolist())
         for to, size in zip(*(part.tolist() for part in moved.writes), strict=True):
             places = np.array([to])
             machine.check_writable(places, at, agents)
@@ -296,6 +314,11 @@ class Copies:
             machine.memory.bytes[to : to + size], machine.memory.known[to : to + size] = 0, op.reduction is None
             machine.overwrite(places, size, at)
             if op.reduction is None:
+                if SAME_VALUE in machine.lenient and owners.isdisjoint(machine.memory.instance_of(moved.frm).tolist()):
+                    # Threads that execute the copy together: nothing writes its source between.
+                    parts = (moved.frm, moved.to, moved.sizes)
+                    key = at, self._calls, *(part.tobytes() for part in parts)
+                    machine.trace.same[machine.trace.count] = self._same.setdefault(key, len(self._same))
                 machine.trace.add(at, WRITE, places, size, agents, proxy)
             else:
                 assert moved.type is not None

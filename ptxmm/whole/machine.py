@@ -17,6 +17,7 @@ from ptxmm.analysis.claims import BOUNDS, TRAPS
 from ptxmm.engines.result import Limits
 from ptxmm.events.explicit.values import arithmetic
 from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.formats.modules.launch import ELECT_FIRST
 from ptxmm.program.test import TRAP
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
@@ -51,13 +52,15 @@ def _cut(words: Words, bits: int) -> int | None:
 
 
 class Machine(Accessing):
-    """An execution of a launch of ``kernel``; ``plan``: what is known of others; ``waiting``: its loops that wait."""
+    """An execution of a launch of ``kernel``; ``plan``: what is known of others; ``waiting``: its loops that wait;
+    ``lenient``: what is assumed (see there), else that of ``before``."""
 
     def __init__(
         self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll], before: Machine | None = None,
-        turned: bool = False,
+        turned: bool = False, lenient: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(kernel, before, turned)
+        self.lenient = lenient if lenient is not None else before.lenient if before else frozenset()
         self.trace = Trace(self.clocks)
         self.plan, self.waiting, self.exact = plan, waiting, plan.exact
         self.strong = Strong(self.clocks, self.clusters, plan)
@@ -80,7 +83,7 @@ class Machine(Accessing):
         self.mbarriers = Mbarriers(self, self.strong, self.leaders)
         self.copies = Copies(self)
         self.products = Products(self, self.copies)
-        self.leads = self.elects and not plan.exact
+        self.leads = self.elects and not plan.exact and ELECT_FIRST not in self.lenient
         self.ends = np.zeros(self.every, np.int64)
         """The views of the threads at their ends."""
         self._atomics = np.zeros(len(self.memory.bytes), np.uint8)
@@ -674,7 +677,7 @@ _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys(
         (
             ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.Opaque,
-            ops.ConvertAddress, ops.IsSpace, ops.Mapa, ops.CtaRank, ops.Nothing, ops.PendingCount,
+            ops.ConvertAddress, ops.IsSpace, ops.Mapa, ops.CtaRank, ops.Nothing, ops.PendingCount, ops.GridControl,
         ),
         Machine.compute,
     ),

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 from msgspec import Struct, field
 
+from ptxmm.formats.modules.launch import WGMMA_SYNC
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.shared.products import UNFENCED, accessed, changed, fragments, registers, unfinished
 from ptxmm.ptx import ops
@@ -194,6 +195,8 @@ class Products:
     def wait(self, pending: int, threads: Numbers) -> None:
         """``wgmma.wait_group``: its threads come after all groups but the latest ``pending``."""
         group = self._groups[int(threads[0])]
+        if WGMMA_SYNC in self.machine.lenient:
+            self.machine.clocks.synchronize(threads)
         done = len(group.ends) - pending
         if done <= 0:
             return

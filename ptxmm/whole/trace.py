@@ -28,6 +28,8 @@ class Trace:
         self.proxies = [GENERIC]
         self._parts: list[NDArray[np.int64]] = []
         self.count = 0
+        self.same: dict[int, int] = {}
+        """Numbers of copies by their rows: those with one number write the same."""
 
     def add(
         self, instruction: int, kind: int, places: Numbers, size: int, agents: Numbers, proxy: str = GENERIC

@@ -12,7 +12,14 @@ from ptxmm.errors import Span
 from ptxmm.formats.modules.evaluate import Half
 from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.inline import Flat
-from ptxmm.formats.modules.launch import NO_TIMEOUT, SAME_VALUE, Launch
+from ptxmm.formats.modules.launch import (
+    DESTINATION_CTA,
+    ELECT_FIRST,
+    NO_TIMEOUT,
+    SAME_VALUE,
+    WGMMA_SYNC,
+    Launch,
+)
 from ptxmm.formats.modules.lower import Code, Locate, lower
 from ptxmm.formats.modules.names import matching, spoken, titles
 from ptxmm.formats.modules.objects import Object
@@ -28,6 +35,8 @@ from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import Sym
 
+_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC)
+"""The assumptions that every verdict names."""
 _NOWHERE = Span(1, 1, 2)
 
 
@@ -95,7 +104,7 @@ def kernel_of(
     code = lower(flat, keys, nothing, isa, how.locate, how.start)
     code = replace(code, body=tuple(rename(op, keys) for op in code.body))
     code, waits, assumed = _assumed(code, launch)
-    assumed += (SAME_VALUE,) if SAME_VALUE in launch.assume else ()
+    assumed += tuple(name for name in _NAMED if name in launch.assume)
     workspace = workspace_halves(variables, {name for op in code.body for name, _ in uses(op)})
     remarks = (*flat.remarks, *waits)
     title = titles([name for name, f in module.functions.items() if f.entry])[entry.name]

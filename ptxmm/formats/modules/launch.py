@@ -30,7 +30,13 @@ NO_TIMEOUT = "no-timeout"
 """The name of the assumption that no wait gives up (``timeouts``)."""
 SAME_VALUE = "same-value-races"
 """The name of the assumption that writes of the same value may race (``program.same_value``)."""
-ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE}
+DESTINATION_CTA = "destination-cta"
+"""The name of the assumption that what a bulk copy writes in shared memory is done in the CTA that has it."""
+ELECT_FIRST = "elect-first"
+"""The name of the assumption that ``elect.sync`` elects the lowest lane of its mask."""
+WGMMA_SYNC = "wgmma-sync"
+"""The name of the assumption that ``wgmma.wait_group`` orders what the threads of a warpgroup did before."""
+ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC}
 """The assumptions that are no readings."""
 
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?![ \t]*allow\b)(?:(?!\S)(.*)|(\S.*))$", re.MULTILINE)

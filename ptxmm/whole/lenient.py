@@ -1,0 +1,45 @@
+"""What programs in use rely on though the text of the ISA does not say it: each has a name, which every answer tells.
+
+- ``proxy-war=free``: a read by the generic proxy needs no proxy fence before a copy overwrites it (A56).
+- ``destination-cta``: what a bulk copy writes in shared memory of another CTA of the cluster counts as done in that
+  CTA, so that it is the same proxy in the same CTA which reads it there (8.9.5; the text does not say whose a
+  ``.multicast`` is).
+- ``elect-first``: ``elect.sync`` elects the lowest lane of its mask (9.7.14.14 does not say which).
+- ``same-value-races``: copies of the same bytes to the same place may race (8.7.1 knows of no values).
+- ``wgmma-sync``: what the threads of a warpgroup did before ``wgmma.wait_group`` is before what they do behind it,
+  though 8.9.4 does not list it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ptxmm.formats.modules.launch import DESTINATION_CTA, ELECT_FIRST, SAME_VALUE, WGMMA_SYNC, Launch
+
+PROXY_WAR = "proxy-war"
+NOTES: Mapping[str, str] = MappingProxyType(
+    {
+        PROXY_WAR: "rests on proxy-war: proxy-war=free gives no race "
+        "(these reads precede the copies, without a proxy fence)",
+        DESTINATION_CTA: f"rests on {DESTINATION_CTA}: assumed in the launch it gives no race "
+        "(what a copy writes in shared memory of another CTA, the async proxy reads there without a proxy fence)",
+        ELECT_FIRST: f"rests on {ELECT_FIRST}: assumed in the launch it gives no race "
+        "(the lowest lane of its mask is elected by elect.sync)",
+        SAME_VALUE: f"rests on {SAME_VALUE}: assumed in the launch it gives no race "
+        "(several threads make the same copy)",
+        WGMMA_SYNC: f"rests on {WGMMA_SYNC}: assumed in the launch it gives no race "
+        "(wgmma.wait_group comes between, which all threads of the warpgroup execute)",
+    }
+)
+"""What is said where a race is none if this is assumed."""
+
+
+def assumed(launch: Launch) -> frozenset[str] | None:
+    """What ``launch`` assumes of these; None where it assumes a reading that is not followed."""
+    found = {name for name in (DESTINATION_CTA, ELECT_FIRST, SAME_VALUE, WGMMA_SYNC) if name in launch.assume}
+    for reading in launch.readings:
+        if reading.key != PROXY_WAR:
+            return None
+        found |= {PROXY_WAR} if reading.value == "free" else set()
+    return frozenset(found)
