@@ -47,8 +47,8 @@ Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
 """By two instructions the pairs of accesses by them."""
 _MODEL = "ptx-8.5"
 _LAYOUTS = (
-    "the kernel compares addresses, or looks at their bits, and where its variables lie is left open: two layouts were "
-    "tried, and do the same"
+    "the kernel compares addresses, stores them or looks at their bits, and where its variables lie is left open: two "
+    "layouts were tried, and do the same"
 )
 _MOST = 20
 _MOST_RUNS = 64

@@ -163,7 +163,7 @@ class _Reader:
         digits = self.match("[0-9]*_")[:-1]
         return int(digits) + 2 if digits else 1
 
-    # Template arguments and literals (5.1.5.3, 5.1.6.1).
+    # Template arguments and literals.
 
     def arguments(self) -> str:
         self.match("I")
@@ -218,7 +218,7 @@ class _Reader:
         return _HIDDEN
 
     def substitution(self) -> str:
-        """``S_``, ``S0_``, ... are the first, the second, ... that were seen (5.1.10)."""
+        """``S_``, ``S0_``, ... are the first, the second, ... that were seen."""
         if (standard := self.word(_STANDARD)) is not None:
             return _STANDARD[standard]
         digits = self.match("S[0-9A-Z]*_")[1:-1]
