@@ -255,7 +255,7 @@ def test_models_prints_what_check_uses(folder: Path, capsys: pytest.CaptureFixtu
          "error: --reading proxy-locality=path has no effect on ptx-6.0\n  hint: readings of ptx-6.0: scploc, "),
         (["--model", "ptx-6.0[proxy-locality=path]"], 2,
          "error: the reading proxy-locality has no effect on ptx-6.0\n"),
-        (["--model", "sc", "--reading", "dep=syn"], 2, "error: --reading dep=syn has no effect on sc\n"),
+        (["--model", "sc", "--reading", "stasync=async"], 2, "error: --reading stasync=async has no effect on sc\n"),
         (["--model", "sc", "--model", "ptx-6.0", "--reading", "stasync=async"], 2,
          "error: --reading stasync=async has no effect on sc and ptx-6.0\n"),
         (["--model", "ptx-6.0", "--model", "ptx-8.5", "--reading", "proxy-locality=path"], 0, ""),

@@ -46,6 +46,7 @@ from ptxmm.ptx.ops import (
     Load,
     MbarrierArrive,
     Op,
+    Opaque,
     Store,
     TensormapCopyFence,
     TensormapReplace,
@@ -156,7 +157,7 @@ def skeleton(test: Test, reading: Reading, check: Callable[[], None]) -> Program
 
     Every execution of ``test`` is one of it: guards may go either way.
     """
-    if not all(isinstance(op, _PLAIN) for thread in test.threads for op in thread.body):
+    if not all(_plain(op) for thread in test.threads for op in thread.body):
         return None
     around = setting(test, reading, (), check)
     last = _run(Machine(around, Possible(test).of, True, Assumed()), _outlines(around), None)
@@ -184,6 +185,11 @@ _PLAIN = (
     *(Load, Store, Atomic, Fence, Branch, Exit, *COMPUTING),
     *(Barrier, BarrierReduction, WarpBarrier, WarpExchange),
 )
+
+
+def _plain(op: Op) -> bool:
+    """Whether an instruction can be executed before it is known which results nothing sees."""
+    return isinstance(op, _PLAIN) and (not isinstance(op, Opaque) or op.free)
 
 
 def _settled(event: Event) -> bool:

@@ -48,7 +48,7 @@ def represented(kernel: Kernel, code: Code, variables: dict[str, Object]) -> tup
     chosen = _chosen(list(roles.values()))
     many, shown = grid.ctas * grid.size, _selection(chosen)
     # Others may wait for threads that are not chosen, and what is the same value for all need not be so for some.
-    others = len(launch.grids) > 1 or bool(launch.host) or kernel.allowed
+    others = len(launch.grids) > 1 or bool(launch.host) or kernel.same_value is not None
     if others or any(-1 in role for role in roles) or not all(map(_alone, residues)):
         message = f"{many} threads run; at most {MAX_THREADS} are supported, and what one does depends on others"
         hint = f"choose some, for each role as in threads = {shown}; or `ptxmm check --whole`, which executes all"
