@@ -140,6 +140,8 @@ function about() {
 
 let whyTimer = 0;
 let whyNumber = 0;
+/** How often the address was to be changed. */
+let remembered = 0;
 
 function explainSoon(delay = 350) {
   clearTimeout(whyTimer);
@@ -266,11 +268,13 @@ function switches() {
 
 // -- The link
 
+/** Keep the state in the address; of several at once the last one counts, whichever is packed first. */
 async function remember() {
   if (state.hidden) return;
+  const number = ++remembered;
   const { turns, hidden, ...rest } = state;
   const said = await packed({ v: 1, ...rest, turns: [...turns] });
-  history.replaceState(null, "", `#${said}`);
+  if (number === remembered) history.replaceState(null, "", `#${said}`);
 }
 
 async function recall() {
