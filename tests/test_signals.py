@@ -165,7 +165,7 @@ def test_a_command_that_is_stopped_and_continued(
     folder: Path, whole: Whole, to: Literal["command", "group"], runs: int
 ) -> None:
     """The time limit is one that a pause would pass."""
-    limit = max(2.0, 1.5 * whole.seconds)
+    limit = max(4.0, 4 * whole.seconds)
     for number, moment in enumerate(moments(runs, signal.SIGSTOP, to, whole.functions)):
         pause = partial(paused, to == "group", 0.1 if number % 4 == 2 else limit + 2.5)
         found = at(moment, folder, *CHECK[:-1], f"{limit:.1f}", meanwhile=pause)

@@ -177,19 +177,30 @@ def test_a_stopped_process_goes_on(seconds: float | None) -> None:
 
 
 def asked_again(task: str, done: int) -> Generator[Message, bool, None]:
-    """A message that says that time is over, for as long as it is asked again."""
-    os.kill(os.getppid(), signal.SIGSTOP)
-    time.sleep(float(task))
+    """A message that says that time is over, for as long as it is asked again: it is there while the parent is stopped,
+    or comes soon after it goes on."""
+    parent = os.getppid()
+    os.kill(parent, signal.SIGSTOP)
     yield [None]
+    while task == "after" and state(parent) in "Tt":
+        time.sleep(0.01)
+    if task == "after":
+        time.sleep(0.3)  # until it has read that there is one message
     answer = "timeout"
     while (yield answer):
         answer = "done"
 
 
-def test_what_ran_out_of_time_while_all_was_stopped_is_done_again() -> None:
+def state(process: int) -> str:
+    """What it does, as ``ps`` says it."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize("when", ["meanwhile", "after"])
+def test_what_ran_out_of_time_while_all_was_stopped_is_done_again(when: str) -> None:
     code = (
         "from ptxmm.cli.workers import *; from tests.test_workers import asked_again\n"
-        "print([m for _, n, m in events(asked_again, ['0.1'], 1, Bounds(60), lambda m: m == 'timeout') if n])"
+        f"print([m for _, n, m in events(asked_again, [{when!r}], 1, Bounds(60), lambda m: m == 'timeout') if n])"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", code], cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True

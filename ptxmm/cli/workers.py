@@ -71,8 +71,6 @@ class _Worker(Struct):
     received: int = 0
     """Messages of the task that came, or were given up; the first, which says how many there are, is not counted."""
     since: float = 0.0
-    paused: bool = False
-    """Whether this process was stopped since the last message."""
     resident: int = 0
     """Bytes of memory that it had when it was last looked at."""
 
@@ -116,9 +114,12 @@ class _Team(Generic[T, M]):
         self.waiting: deque[tuple[int, int]] = deque((number, 0) for number in range(len(tasks)))
         self.members: list[_Worker] = []
         self.records: dict[int, _Record[M]] = {number: _Record() for number in range(len(tasks))}
+        self.seen = time.monotonic()
+        """When this process last looked at the clock."""
+        self.stopped = 0.0
+        """When it last went on after it was stopped, if it ever was."""
 
     def run(self) -> Iterator[tuple[int, int, M | Sequence[Any] | Lost]]:
-        seen = time.monotonic()
         try:
             for number in range(len(self.tasks)):
                 record = self.records[number]
@@ -131,16 +132,12 @@ class _Team(Generic[T, M]):
                     if not self.members:
                         continue  # none could be started: what is to be said of that is in the records
                     ready = wait([member.connection for member in self.members], _TICK)
-                    now = time.monotonic()
-                    if now - seen > _TICK + _PAUSE:
-                        for member in self.members:
-                            member.paused, member.since = True, now
-                    seen = now
+                    self._now()
                     for member in [m for m in self.members if m.connection in ready]:
                         for _ in range(_PARTS):
                             if not (self._receive(member) and member.connection.poll()):
                                 break
-                    self._look(time.monotonic())
+                    self._look(self._now())
                 del self.records[number]
         finally:
             for member in self.members:
@@ -148,6 +145,16 @@ class _Team(Generic[T, M]):
             for member in self.members:
                 member.process.join()
                 member.connection.close()
+
+    def _now(self) -> float:
+        """The time. A jump says that this process was stopped, and others may have been: their times begin anew."""
+        now = time.monotonic()
+        if now - self.seen > _TICK + _PAUSE:
+            self.stopped = now
+            for member in self.members:
+                member.since = now
+        self.seen = now
+        return now
 
     def _assign(self) -> None:
         """Give every process something to do, and start those that are missing."""
@@ -186,14 +193,14 @@ class _Team(Generic[T, M]):
     def _give(self, member: _Worker) -> None:
         number, done = self.waiting.popleft()
         member.task, member.received = number, done
-        member.since, member.paused = time.monotonic(), False
+        member.since = self._now()
         with suppress(OSError):  # it may have ended: that is seen when it is read from
             member.connection.send((self.tasks[number], done))
 
     def _receive(self, member: _Worker) -> bool:
         """Take what ``member`` has sent, or see that it has ended; whether it is a part."""
         try:
-            kind, message = member.connection.recv()
+            kind, message, began = member.connection.recv()
         except (EOFError, OSError):
             self._dismiss(member, None)
             return False
@@ -217,14 +224,14 @@ class _Team(Generic[T, M]):
         else:
             again = False
             if self.expired(message):
-                again = member.paused
+                self._now()
+                again = began < self.stopped
                 with suppress(OSError):  # it may have ended: that is seen when it is read from
                     member.connection.send(again)
             if not again:
                 member.received += 1
                 record.events.append((member.received, message))
-        member.since = time.monotonic()
-        member.paused = member.paused and member.connection.poll()  # what is there already began before the pause
+        member.since = self._now()
         return False
 
     def _look(self, now: float) -> None:
@@ -303,20 +310,23 @@ def _one(step: Step[T, M], expired: Callable[[M], bool], connection: Connection,
     task, done = connection.recv()
     try:
         messages = step(task, done)
-        connection.send(("first", next(messages)))
+        connection.send(("first", next(messages), 0.0))
+        began = time.monotonic()
         message = next(messages, None)
         while message is not None:
             part = isinstance(message, Part)
-            connection.send(("part" if part else "item", message))
+            connection.send(("part" if part else "item", message, began))
             again = not part and expired(message) and connection.recv()  # type: ignore[arg-type]
+            if not part:
+                began = time.monotonic()
             message = messages.send(True) if again else next(messages, None)
     except Exception as error:
         reason: Reason = "memory" if is_shortage(error) else "crashed"
         unbound_memory()
-        connection.send(("broken", (reason, f"{type(error).__name__}: {error}")))
+        connection.send(("broken", (reason, f"{type(error).__name__}: {error}"), 0.0))
         return False
     large = memory is not None and peak() > memory * _KEEP
-    connection.send(("end", large))
+    connection.send(("end", large, 0.0))
     return not large
 
 
