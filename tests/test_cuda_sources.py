@@ -9,6 +9,7 @@ import pytest
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import Compiling, read
+from tests.commands import Run
 from tests.moments import wait_for
 from tests.support import ROOT
 
@@ -204,3 +205,41 @@ def test_places_are_lines_of_the_source(bench: Bench, old: str, new: str) -> Non
     assert all(0 < span.line <= len(rows) and span.column <= len(rows[span.line - 1]) + 1 for span in spans)
     calls = re.findall(r"called on line ([0-9, ]+)", " ".join(op.source.text for t in test.threads for op in t.body))
     assert all(0 < int(line) <= len(rows) for found in calls for line in found.split(","))
+
+
+ADDED = """\
+// ptxmm: block = 65
+// ptxmm: args = ["x"]
+// ptxmm: objects = { x = "f32" }
+// ptxmm: [check]
+// ptxmm: condition = "forall (x == 2.0)"
+"""
+ADDS = """\
+.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 63;
+    @%p1 bra L;
+    red.relaxed.gpu.global.add.f32 [%rd1], 0f3F800000;
+L:
+    ret;
+}
+"""
+
+
+def test_a_source_is_compiled_once(bench: Bench, run_command: Run) -> None:
+    """Where one execution of all threads does not decide, all are listed, of the same PTX."""
+    bench.source.write_text(ADDED)
+    (bench.folder / "printed").write_text(ADDS)
+    bench.install(f"echo once >> {bench.folder}/times; cat {bench.folder}/printed > $2")
+    assert run_command("check", "--whole", str(bench.source)).code == 3
+    ran = run_command("check", str(bench.source))
+    assert ran.code == 0 and "all of them was asked" not in ran.out, ran
+    assert (bench.folder / "times").read_text().split() == ["once", "once"]

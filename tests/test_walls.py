@@ -13,6 +13,7 @@ import pytest
 from tests.support import ROOT
 
 SIDES = "the explicit and the symbolic side share no code"
+LAUNCHES = "whole launches: what is ordered, what is executed, what is answered"
 ANALYSES = "analyses know nothing of events but what the engines say of them"
 
 
@@ -74,6 +75,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("formats/litmus.py", "import ptxmm.engines.result", "formats know no analysis, engine, event or model"),
         ("program/shared/windows.py", "import ptxmm.events.explicit.trace", "program knows only ptx"),
         ("engines/result.py", "import ptxmm.analysis.result", "Imports run one way"),
+        ("whole/order/clocks.py", "import ptxmm.whole.execution.state", LAUNCHES),
         ("errors.py", "import ptxmm.ptx.ops", "errors, files and tokens know nothing of the rest"),
     ],
 )

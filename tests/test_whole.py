@@ -22,12 +22,12 @@ from ptxmm.formats.modules.special import special_values
 from ptxmm.ptx.ops import Type
 from ptxmm.ptx.ops.signatures import source_types
 from ptxmm.whole.analysis import whole
-from ptxmm.whole.clocks import NOTHING, Clocks, Release
-from ptxmm.whole.conflicts import Accesses, unordered
+from ptxmm.whole.execution.values import Value, computed
+from ptxmm.whole.order.clocks import NOTHING, Clocks, Release
+from ptxmm.whole.order.conflicts import Accesses, unordered
+from ptxmm.whole.order.strong import ALL, CTA, WEAK
+from ptxmm.whole.order.trace import ATOMIC, GENERIC, READ, WRITE
 from ptxmm.whole.result import WholeResult
-from ptxmm.whole.strong import ALL, CTA, WEAK
-from ptxmm.whole.trace import ATOMIC, GENERIC, READ, WRITE
-from ptxmm.whole.values import Value, computed
 from tests import random_whole
 from tests.commands import Run
 from tests.support import model_named

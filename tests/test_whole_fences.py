@@ -11,8 +11,8 @@ import pytest
 from ptxmm.engines.result import Limits
 from ptxmm.formats.modules.read import kernels
 from ptxmm.whole.analysis import whole
-from ptxmm.whole.fences import Found, Judged, WholeFences, WholeRepair, searched
-from ptxmm.whole.variants import edited, units, without
+from ptxmm.whole.fences.search import Found, Judged, WholeFences, WholeRepair, searched
+from ptxmm.whole.fences.variants import edited, units, without
 from tests.commands import Run
 from tests.kernel_mutations import mutants
 from tests.test_whole_mutations import CUDA, GOLDEN, free

@@ -76,6 +76,37 @@ def test_every_race_says_something(path: Path) -> None:
                 assert x + grid.block[0] * (y + grid.block[1] * z) == spot.thread
 
 
+COUNTING = """\
+.version 8.5
+.target sm_90
+.address_size 64
+// ptxmm: grid = 2
+// ptxmm: block = 1
+// ptxmm: args = ["x"]
+// ptxmm: objects = { x = "u32" }
+.visible .entry k(.param .u64 p)
+{
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [p];
+    red.relaxed.SCOPE.global.add.u32 [%rd1], 1;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("scope", "fails"), [("cta", 2), ("gpu", 0)])
+def test_strong_accesses_out_of_scope(tmp_path: Path, scope: str, fails: int) -> None:
+    """Neither is what almost orders the other: they need no order in a scope that includes both."""
+    path = tmp_path / "k.ptx"
+    path.write_text(COUNTING.replace("SCOPE", scope))
+    (kernel,) = kernels(path)
+    found = whole(kernel, str(path))
+    assert len(found.races) == (fails > 0)
+    for race in found.races:
+        text = "the scope .cta of `red.relaxed.cta.global.add.u32 [%rd1], 1` does not include the threads of CTA"
+        assert race.steps == () and race.fails == (f"{text} 1 (8.5)", f"{text} 0 (8.5)")
+
+
 MEETING = """\
 .version 8.5
 .target sm_90

@@ -19,8 +19,8 @@ from ptxmm.program.shared.tensors import Tensor
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import Type
 from ptxmm.whole.analysis import whole
+from ptxmm.whole.execution.asynchronous.tensors import box
 from ptxmm.whole.result import WholeResult
-from ptxmm.whole.tensors import box
 from tests import random_pipelines, random_whole
 from tests.support import model_named
 

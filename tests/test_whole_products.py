@@ -15,8 +15,8 @@ from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.read import kernels, parse_ptx
 from ptxmm.whole.analysis import whole
-from ptxmm.whole.clocks import NOTHING, Clocks, Release
-from ptxmm.whole.descriptors import chunks, decoded, runs
+from ptxmm.whole.execution.asynchronous.descriptors import chunks, decoded, runs
+from ptxmm.whole.order.clocks import NOTHING, Clocks, Release
 from ptxmm.whole.result import WholeResult
 
 MODES = {1: 0, 8: 1, 4: 2, 2: 3}

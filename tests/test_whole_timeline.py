@@ -10,7 +10,7 @@ import pytest
 from ptxmm.engines.result import Limits
 from ptxmm.formats.modules.read import kernels
 from ptxmm.whole.analysis import Drawn, drawn
-from ptxmm.whole.timeline import MOST_COLUMNS, MOST_ROWS
+from ptxmm.whole.explain.timeline import MOST_COLUMNS, MOST_ROWS
 from tests.commands import Run
 from tests.test_whole_pipelines import HEAD, LOADS, RING
 

@@ -20,6 +20,7 @@ class Settings(Struct, frozen=True):
     ``models``: none for those that a test names itself. ``timeout``: seconds for reading a file, and for one test under
     one model. ``memory``: megabytes for each process, None: its share of the machine's.
     ``without``: what every model leaves out. ``stdin``: what standard input holds, where ``-`` is a file.
+    ``printed``: as of ``Compiling``, while one file is worked on.
     """
 
     models: tuple[str, ...] = ()
@@ -30,6 +31,7 @@ class Settings(Struct, frozen=True):
     launch: str | None = None
     memory: int | None = None
     nvcc: tuple[str, ...] = ()
+    printed: dict[tuple[str, str], str] = {}
     without: tuple[str, ...] = ()
     stdin: str | None = None
 

@@ -45,7 +45,7 @@ def tests(file: Path, settings: Settings, threads: str | None = None) -> list[Te
 
     if file == DASH and settings.stdin is not None:
         return _parse(settings.stdin, settings, threads)
-    compiling = formats.Compiling(settings.nvcc, settings.timeout)
+    compiling = formats.Compiling(settings.nvcc, settings.timeout, settings.printed)
     return formats.read(file, settings.isa, settings.launch, threads, compiling)
 
 

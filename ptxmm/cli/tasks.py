@@ -168,6 +168,7 @@ def _file(
     work: Work[T], settings: Settings, file: Path, done: int
 ) -> Generator[T | Failure | Part[T] | Sequence[Any], bool, None]:
     """Read a file and work on its tests. See ``workers.Step``."""
+    settings = replace(settings, printed={})
     if isinstance(work, Instead) and (told := _instead(work, file, settings)) is not None:
         yield [
             item if isinstance(item, Failure) else Planned(item.file, item.test, "", item.model, len(told) > 1, item)

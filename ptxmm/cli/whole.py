@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ptxmm.engines.result import Limits
     from ptxmm.formats.modules.kernel import Kernel
     from ptxmm.whole.analysis import Drawn
-    from ptxmm.whole.fences import Found, WholeFences
+    from ptxmm.whole.fences.search import Found, WholeFences
 
 R = TypeVar("R", bound=Finding)
 T = TypeVar("T")
@@ -138,7 +138,7 @@ def results(file: Path, chosen: Settings) -> list[WholeResult]:
 
 def _fences(most: int | None, costs: Costs, file: Path, chosen: Settings) -> Iterator[Found | WholeFences]:
     """What is found about the fences of each launch of a file. Raises ``PtxmmError``."""
-    from ptxmm.whole.fences import searched
+    from ptxmm.whole.fences.search import searched
 
     return _launches(file, chosen, lambda launched, limits: searched(launched, str(file), limits, most, costs))
 
@@ -151,7 +151,7 @@ def _launches(
     from ptxmm.formats.modules.read import kernels
 
     try:
-        found = kernels(file, chosen.isa, chosen.launch, Compiling(chosen.nvcc))
+        found = kernels(file, chosen.isa, chosen.launch, Compiling(chosen.nvcc, printed=chosen.printed))
         deadline = time.monotonic() + chosen.timeout
         for launched in found:
             yield from function(launched, Limits(deadline=deadline))

@@ -22,7 +22,7 @@ from ptxmm.render.document import Schema
 from ptxmm.render.explain import ExplainEntry
 from ptxmm.render.fences import FencesEntry
 from ptxmm.render.listing import Listing
-from ptxmm.whole.fences import WholeFences
+from ptxmm.whole.fences.search import WholeFences
 from ptxmm.whole.result import WholeResult
 
 

@@ -10,7 +10,7 @@ from ptxmm.render import Entry, Page
 from ptxmm.render.style import Style, clean
 from ptxmm.render.whole import text
 from ptxmm.whole.analysis import Drawn
-from ptxmm.whole.timeline import Mark, Row, Span, Timeline
+from ptxmm.whole.explain.timeline import Mark, Row, Span, Timeline
 
 _LEFT, _COLUMN, _ROW, _LANE, _HEAD = 190.0, 18.0, 26.0, 18.0, 24.0
 _CHARACTER = 6.2

@@ -9,7 +9,7 @@ from ptxmm.analysis.strength.changes import ChangeEntry
 from ptxmm.render import Entry, Page, document
 from ptxmm.render.style import Style, clean
 from ptxmm.render.text import head, tail
-from ptxmm.whole.fences import Found, Judged, WholeFences, WholeRepair
+from ptxmm.whole.fences.search import Found, Judged, WholeFences, WholeRepair
 
 _COLOURS = {"needed": "bold", "removable": "yellow", "weaker": "yellow", "unknown": "red"}
 _WORDS = {"weaker": "can be weaker", "unknown": "not decided"}

@@ -1,19 +1,25 @@
 """Does what a launch does depend on where its variables lie? The language leaves that open (PTX ISA 5.1, 5.4).
 
-``compares`` says of a kernel whether it computes anything with addresses but other addresses; ``signature`` what an
-execution did, so that one whose variables lie elsewhere can be compared with it.
+``compares`` says of a kernel whether it computes anything with addresses but other addresses; ``Layouts`` executes it
+with its variables at two places, and ``signature`` says what an execution did, so that the two can be compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
+from ptxmm.engines.result import Limits
+from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.whole.machine import Machine
+from ptxmm.whole.execution.machine import Machine
+from ptxmm.whole.execution.polls import Poll
+from ptxmm.whole.execution.state import Stopped
+from ptxmm.whole.order.strong import follow
 
 _LINEAR = ("mov", "add", "sub", "mad.lo", "mad.wide")
 _ADDRESSED = (
@@ -22,6 +28,34 @@ _ADDRESSED = (
 )  # fmt: skip
 """What has operands that are addresses."""
 _ADDRESS_BITS = 64
+
+
+class Layouts:
+    """Two executions of the launch of ``kernel`` with its variables at different places; ``matter``: whether the kernel
+    computes anything with addresses but other addresses. ``waiting``, ``lenient``: as of ``Machine``."""
+
+    def __init__(self, kernel: Kernel, waiting: Mapping[int, Poll], lenient: frozenset[str], limits: Limits) -> None:
+        self._given, self._limits = (kernel, follow(), waiting, None), limits
+        self._lenient = lenient
+        self._made: tuple[Machine, Machine] | Stopped | None = None
+
+    @cached_property
+    def matter(self) -> bool:
+        return compares(self._given[0].code.body)
+
+    def executed(self) -> tuple[Machine, Machine]:
+        """Both, at their ends. Raises ``Stopped`` where one of them does not come to its end, and ``Timeout``."""
+        if self._made is None:
+            here, there = (Machine(*self._given, turned=turned, lenient=self._lenient) for turned in (False, True))
+            try:
+                here.run(self._limits)
+                there.run(self._limits)
+                self._made = here, there
+            except Stopped as stop:
+                self._made = stop
+        if isinstance(self._made, Stopped):
+            raise self._made
+        return self._made
 
 
 def compares(body: Sequence[ops.Op]) -> bool:

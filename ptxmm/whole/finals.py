@@ -31,9 +31,9 @@ from ptxmm.program.condition import terms as terms_of
 from ptxmm.program.source import NameTerm
 from ptxmm.program.test import MemoryObject, Placement, Thread
 from ptxmm.ptx import ops
-from ptxmm.whole.machine import Machine
+from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.memory import Instance
-from ptxmm.whole.options import Options, Unclear
+from ptxmm.whole.order.options import Options, Unclear
 
 Final: TypeAlias = Mapping[Term, int | None]
 """The unsigned values of registers and memory elements; None: not known."""
@@ -81,7 +81,7 @@ class Finals(Struct, frozen=True):
         if options is None or not logs:
             words, known = machine.memory.load(np.array([place]), size)
             if not known[0] and logs == {(place, size)}:
-                return machine.held((place, size))
+                return machine.locations.held((place, size))
             return int(words[0]) if known[0] else None
         if logs != {(place, size)}:
             return None

@@ -7,21 +7,16 @@ instances there is a gap, so that what is just outside of a variable is in none.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.objects import Object
 from ptxmm.program.initial import number, real
 from ptxmm.program.source import AddressOf, Constant, Initial, Real, TensorMapValue
 from ptxmm.ptx.ops import TENSORMAP_BYTES
-
-Words: TypeAlias = NDArray[np.uint64]
-Flags: TypeAlias = NDArray[np.bool_]
-Numbers: TypeAlias = NDArray[np.int64]
+from ptxmm.whole.arrays import Flags, Numbers, Words
 
 _GAP = 4096
 _TURN = 0x2B00

@@ -12,13 +12,13 @@ from math import prod
 
 from msgspec import Struct
 
-from ptxmm.whole.clocks import Release
-from ptxmm.whole.machine import Machine
-from ptxmm.whole.options import Option, Options, Unclear
-from ptxmm.whole.origins import Decision, Derived, Inputs, Key, Result, Words, given
-from ptxmm.whole.polls import Outcome, Poll
-from ptxmm.whole.state import Stopped
-from ptxmm.whole.strong import Arrival, Plan, Read
+from ptxmm.whole.execution.machine import Machine
+from ptxmm.whole.execution.polls import Outcome, Poll
+from ptxmm.whole.execution.state import Stopped
+from ptxmm.whole.order.clocks import Release
+from ptxmm.whole.order.options import Option, Options, Unclear
+from ptxmm.whole.order.origins import Decision, Derived, Inputs, Key, Result, Words, given
+from ptxmm.whole.order.strong import Arrival, Plan, Read
 
 _MOST_CASES = 4096
 
@@ -126,7 +126,7 @@ class _Narrowing:
         if len({end.fences for _, end in ends}) > 1:
             message = "which fences come between this loop and what is behind it depends on the schedule"
             raise Stopped("undecided", message, read.at, read.thread)
-        changed = self._weaken(start, {self.machine.ends_with(at) for at, _ in ends})
+        changed = self._weaken(start, {self.machine.locations.ends_with(at) for at, _ in ends})
         forgotten = self.plan.forgotten.setdefault(start, set())
         more = {name for name in poll.outputs - forgotten if len({end.registers.get(name) for _, end in ends}) > 1}
         forgotten |= more
@@ -156,8 +156,8 @@ class _Narrowing:
             ends: list[tuple[int, Outcome]] = []
             ending, lasting = set(), set()
             cases = [(words, value) for value in every]
-            rounds = [(at, self.machine.rounds(poll, at, cases, again=True)) for at in sorted(poll.again)]
-            first = self.machine.rounds(poll, poll.start, cases, again=False)
+            rounds = [(at, self.machine.locations.rounds(poll, at, cases, again=True)) for at in sorted(poll.again)]
+            first = self.machine.locations.rounds(poll, poll.start, cases, again=False)
             for number, value in enumerate(every):
                 outcomes = [(at, made[number]) for at, made in rounds]
                 onward = {at: outcome.at for at, outcome in outcomes}

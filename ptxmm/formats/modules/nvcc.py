@@ -54,6 +54,8 @@ def compiled(text: str, file: str, compiling: Compiling) -> tuple[str, str, tupl
     if not re.fullmatch(_PLAIN, path.name):
         message = "nvcc would take a part of this name for a command: give the file another"
         raise PtxmmError(message, kind="usage", file=file, hint="letters, digits and . _ - + are fine")
+    if (file, text) in compiling.printed:
+        return compiling.printed[file, text], str(printed), ()
     options = [word for match in _FLAGS.finditer(text) for word in _words(match, text, file)]
     options += compiling.options
     if not any(word.startswith(("-arch", "--gpu-architecture", "-gencode", "--generate-code")) for word in options):
@@ -64,7 +66,8 @@ def compiled(text: str, file: str, compiling: Compiling) -> tuple[str, str, tupl
         code, said = _run(command, path.parent, compiling.seconds, file)
         if code != 0 or not made.is_file():
             raise _refused(said, file, text)
-        return decode(read_bytes(made), str(printed)), str(printed), ()
+        compiling.printed[file, text] = decode(read_bytes(made), str(printed))
+        return compiling.printed[file, text], str(printed), ()
 
 
 def _run(command: list[str], folder: Path, seconds: float, file: str) -> tuple[int, str]:

@@ -1,0 +1,273 @@
+"""The answer about a launch: an execution of it, and then what of that other executions need not have.
+
+One execution tells of all others (docs/whole.md) where no branch, address or operand of a barrier depends on anything
+that another schedule would change, as long as nothing races, and where who meets at a barrier, and what loops that wait
+acquire, is the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ptxmm.analysis.result import Note, Status
+from ptxmm.engines.result import Limits
+from ptxmm.errors import Timeout
+from ptxmm.formats.modules.kernel import Kernel, observed
+from ptxmm.formats.modules.launch import ELECT_FIRST
+from ptxmm.formats.modules.module import named_test
+from ptxmm.program.condition import Term
+from ptxmm.whole.claims import Known, Told, verdicts
+from ptxmm.whole.elsewhere import Layouts, signature
+from ptxmm.whole.executed import Executed
+from ptxmm.whole.execution.machine import Machine
+from ptxmm.whole.execution.polls import polls
+from ptxmm.whole.execution.state import Stopped
+from ptxmm.whole.explain.nearly import Nearly, nearly
+from ptxmm.whole.finals import Final, Finals, finals
+from ptxmm.whole.lenient import PROXY_WAR
+from ptxmm.whole.narrowing import Varied, narrowed
+from ptxmm.whole.order.history import History
+from ptxmm.whole.order.strong import Arrival, Plan, follow
+from ptxmm.whole.result import Answer, WholeRace, WholeResult
+from ptxmm.whole.spots import notes, spot_of, waiting
+
+_MODEL = "ptx-8.5"
+_LAYOUTS = (
+    "the kernel compares addresses, stores them or looks at their bits, and where its variables lie is left open: two "
+    "layouts were tried, and do the same"
+)
+_MOST = 20
+_MOST_RUNS = 64
+"""So many choices of what comes last are tried."""
+_SCHEDULE = "whether this is ordered depends on the schedule"
+_FOUND: dict[str, bool | None] = {
+    "race-free": True, "race": False, "deadlock": False, "outside": False, "undefined": False,
+}  # fmt: skip
+
+
+class Deciding:
+    """What is known of a launch of ``kernels``, where ``lenient`` is assumed (None: what is not followed), from one
+    execution after the other: the last one is that of ``machine``. ``before``: an execution of a launch that differs in
+    some of its instructions; then races are not explained.
+
+    ``rests``: what may give another answer; ``enough``: whether that gives no race, as far as it is known already. Of
+    each race, ``clues`` has the instructions of the two accesses and of what almost orders them, and ``raced`` the rows
+    and agents of the two. ``told``: an execution with its history."""
+
+    def __init__(
+        self, kernels: tuple[Kernel, ...], file: str, limits: Limits, lenient: frozenset[str] | None,
+        before: Machine | None = None,
+    ) -> None:  # fmt: skip
+        kernel = kernels[0]
+        self.kernels, self.kernel, self.file, self.limits = kernels, kernel, file, limits
+        self.start = time.perf_counter()
+        self.waiting = polls(kernel.code.body, observed(kernel))
+        self.lenient = lenient
+        self.plan = follow()
+        self.machine = Machine(kernel, self.plan, self.waiting, before, lenient=lenient or frozenset())
+        self.rests: frozenset[str] = frozenset()
+        self.enough = False
+        self.clues: list[tuple[int, ...]] = []
+        self.raced: list[tuple[tuple[int, int], tuple[int, int]]] = []
+        self.told: Machine | None = None
+        self._layouts = Layouts(kernel, self.waiting, lenient or frozenset(), limits)
+        self._elsewhere = False
+        self._explains = before is None
+        self._agreeing: set[int] = set()
+        self._runs = 0
+        self._ordered = True
+        self._finals: Finals | None = None
+        self._every: list[Final] = []
+        self._some: list[Final] = []
+        self._loose: frozenset[Term] | None = None
+
+    def result(self) -> WholeResult:
+        """The answer."""
+        if len(self.kernels) > 1:
+            return self._made("unsupported", Stopped("unsupported", "several grids are not followed yet"))
+        if self.kernel.launch.host:
+            return self._made("unsupported", Stopped("unsupported", "threads of the host are not followed yet"))
+        if self.lenient is None:
+            return self._made("unsupported", Stopped("unsupported", "this reading of a launch is not followed yet"))
+        try:
+            races = self._races({})
+            if not races:
+                self.rests = frozenset()
+                self._refuse_elsewhere()
+        except Stopped as stop:
+            return self._made(stop.word, stop)
+        except Timeout:
+            return self._made("timeout", None)
+        return self._made("race" if races else "race-free", None, races)
+
+    def _races(self, last: Mapping[Arrival, frozenset[Arrival]]) -> tuple[WholeRace, ...]:
+        """The races of the launch, where the atomic operations ``last`` come last. Raises ``Stopped`` where it is not
+        known whether there are any."""
+        self.plan = follow(last)
+        run = self._executed()
+        self._note(self._some, every=False)
+        if races := self._sure(run):
+            return races
+        self._ordered &= not self.machine.strong.logs
+        elects = bool(self.machine.leaders.lanes)
+        elects &= ELECT_FIRST not in self.machine.lenient
+        self.enough = False
+        if not self.machine.strong.choices and not self.machine.decisions:
+            if (stop := run.unsure(_SCHEDULE)) is not None:
+                raise stop
+            if not elects:
+                return self._free(run)
+            run.refuse_doubts()
+            self.enough = not last and not self._layouts.matter
+        if elects:
+            self.rests = frozenset({ELECT_FIRST})
+        self.plan = Plan(False, {}, set(), {}, set(self.machine.strong.logs), last)
+        while True:
+            run = self._executed()
+            try:
+                if not narrowed(self.machine, self.plan):
+                    break
+            except Varied as varied:
+                return self._each(varied.arrivals, last)
+        if (stop := run.unsure(_SCHEDULE)) is not None:
+            raise stop
+        return self._free(run)
+
+    def _free(self, run: Executed) -> tuple[WholeRace, ...]:
+        """There are no races, as a run says of all executions. Raises ``Stopped`` where it does not."""
+        run.refuse_doubts()
+        self._note(self._every, every=True)
+        return ()
+
+    def _each(self, arrivals: frozenset[Arrival], last: Mapping[Arrival, frozenset[Arrival]]) -> tuple[WholeRace, ...]:
+        """The races of the launch if any of some atomic operations comes last."""
+        known = frozenset().union(*last.values(), last)
+        self._runs += len(arrivals)
+        if arrivals & known or len(arrivals) < 2 or self._runs > _MOST_RUNS:
+            message = "whether this is executed depends on the order of atomic operations"
+            if self._runs > _MOST_RUNS:
+                message += f", of which more than {_MOST_RUNS} may come last"
+            decision = next(iter(self.machine.decisions.values()))
+            raise Stopped("undecided", message, decision.at, decision.thread)
+        for arrival in sorted(arrivals):
+            if races := self._races({**last, arrival: arrivals - {arrival}}):
+                return races
+        return ()
+
+    def _executed(self) -> Executed:
+        """A run with the present plan. Raises ``Stopped``."""
+        machine = self.machine = Machine(self.kernel, self.plan, self.waiting, self.machine)
+        try:
+            machine.run(self.limits)
+        except Stopped as stop:
+            if machine.leads and stop.word not in ("undecided", "unsupported"):
+                message = f"this may happen if another lane is elected (9.7.14.14): {stop.message}"
+                raise Stopped("undecided", message, stop.at, stop.thread) from None
+            raise
+        run = Executed(machine, self.limits)
+        self._agreeing |= run.agreeing
+        return run
+
+    # -- where the variables lie --
+
+    def _refuse_elsewhere(self) -> None:
+        """Raise ``Stopped`` where the launch does something else if its variables lie elsewhere."""
+        if not self._layouts.matter:
+            return
+        message = "what the launch does depends on where its variables lie, which is left open"
+        try:
+            here, there = self._layouts.executed()
+        except Stopped as stop:
+            raise Stopped("undecided", f"{message}: {stop.message}", stop.at, stop.thread) from None
+        if signature(here) != signature(there):
+            raise Stopped("undecided", message)
+        self._elsewhere = True
+
+    def _note(self, states: list[Final], every: bool) -> None:
+        """Add to ``states`` what the condition is about at the end of the last run."""
+        if self._finals is None:
+            self._finals = finals(self.machine)
+        if self._finals is not None:
+            states.append(self._finals.of(self.machine, every))
+
+    def _fixed(self, states: list[Final]) -> tuple[Final, ...]:
+        """``states`` without the values that depend on where the variables of the launch lie."""
+        if self._finals is None or not states or not any(self._finals.decides(state) for state in states):
+            return tuple(states)
+        if self._loose is None:
+            self._loose = self._compared(self._finals)
+        return tuple({term: None if term in self._loose else word for term, word in s.items()} for s in states)
+
+    def _compared(self, about: Finals) -> frozenset[Term]:
+        """What has other values at the end of the first run if the variables lie elsewhere."""
+        try:
+            here, there = self._layouts.executed()
+        except (Stopped, Timeout):
+            return frozenset(about.names)
+        one, other = (about.at(machine).meanings(machine) for machine in (here, there))
+        return frozenset(term for term in about.names if one[term] != other[term])
+
+    # -- what is told --
+
+    def _sure(self, run: Executed) -> tuple[WholeRace, ...]:
+        """Those of the pairs of one execution that race. Raises ``Stopped`` where that is not known."""
+        sure = run.sure()
+        if sure:
+            self.rests = run.patterns()
+        explain = self._explained(run) if sure and self._explains else None
+        return tuple(self._race(run, pair, count, explain) for pair, count in sure[:_MOST])
+
+    def _explained(self, run: Executed) -> Callable[[int, int], Nearly] | None:
+        """What tells of a race of this execution, which is done once more with its history, how it is almost ordered;
+        None if there is no time for that."""
+        machine = Machine(self.kernel, self.plan, self.waiting, self.machine)
+        machine.history = History(machine.clocks, machine.trace)
+        try:
+            machine.run(self.limits)
+        except Timeout:
+            return None
+        self.told = machine
+        return partial(nearly, machine, run.found)
+
+    def _race(
+        self, run: Executed, pair: tuple[int, int], count: int, explain: Callable[[int, int], Nearly] | None
+    ) -> WholeRace:
+        found, machine = run.found, self.machine
+        where = machine.memory.name(int(found.cell[pair[1]]))
+        first, second = (spot_of(machine, int(found.instruction[n]), int(found.agent[n])) for n in pair)
+        if explain is None:
+            return WholeRace(first, second, where, count)
+        one, other = ((int(found.row[n]), int(found.agent[n])) for n in pair)
+        self.raced.append((one, other))
+        why = explain(*pair)
+        self.clues.append((*(int(found.instruction[n]) for n in pair), *(at for at, _ in why.steps)))
+        steps = tuple(spot_of(machine, *step) for step in why.steps)
+        return WholeRace(first, second, where, count, steps, why.fails)
+
+    def _made(self, answer: Answer, stop: Stopped | None, races: tuple[WholeRace, ...] = ()) -> WholeResult:
+        spot = None
+        if stop is not None and stop.at is not None:
+            spot = spot_of(self.machine, stop.at, stop.thread or 0)
+        status: Status = "complete" if answer in _FOUND else "timeout" if answer == "timeout" else "inconclusive"
+        launch, said = self.kernel.launch, notes(self.machine, self._agreeing)
+        said += (Note("remark", _LAYOUTS),) if self._elsewhere else ()
+        name = named_test(self.kernels, launch)
+        reason = "the time limit was reached" if stop is None else f"{spot}: {stop.message}" if spot else stop.message
+        if races:
+            reason = f"data race of {races[0].place}: {races[0].first} and {races[0].second}"
+        free = answer == "race-free"
+        known = Known(
+            answer, reason, None if stop is None else stop.refutes, self._finals,
+            self._fixed(self._every if free else []), self._fixed(self._some if free else self._every + self._some),
+            self._ordered,
+        )  # fmt: skip
+        model = f"{_MODEL}[{PROXY_WAR}=free]" if PROXY_WAR in (self.lenient or ()) else _MODEL
+        told = Told(self.file, name, model, said, time.perf_counter() - self.start)
+        return WholeResult(
+            self.file, name, model, status, answer, _FOUND.get(answer), self.machine.count, self.kernel.grid.ctas,
+            self.machine.trace.count, races, tuple(verdicts(launch, known, told)), spot,
+            None if stop is None else stop.message, said, told.seconds,
+            waiting(self.machine) if answer == "deadlock" else (),
+        )  # fmt: skip

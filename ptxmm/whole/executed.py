@@ -1,0 +1,182 @@
+"""One execution of a launch: which of its accesses race, and what keeps it from telling of others."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TypeAlias
+
+import numpy as np
+
+from ptxmm.engines.result import Limits
+from ptxmm.formats.modules.launch import DESTINATION_CTA, SAME_VALUE, WGMMA_SYNC
+from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Numbers
+from ptxmm.whole.execution.machine import Machine
+from ptxmm.whole.execution.state import Stopped
+from ptxmm.whole.lenient import PROXY_WAR
+from ptxmm.whole.order.conflicts import accesses, racing, unordered
+from ptxmm.whole.order.strong import WEAK
+from ptxmm.whole.order.trace import READ, WRITE
+
+Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
+"""By two instructions the pairs of accesses by them."""
+_PAIRS = 100_000
+"""After so many pairs no more are looked for."""
+_TRIED = 20
+"""So many pairs of accesses by two instructions are looked at."""
+
+
+class Executed:
+    """The execution of ``machine``, which has been run: its accesses (``found``), and the pairs of them that conflict
+    and that nothing orders (``groups``); ``agreeing``: the stores that race with the same value."""
+
+    def __init__(self, machine: Machine, limits: Limits) -> None:
+        """Raises ``Stopped`` where it does what is undefined or not followed."""
+        self.machine = machine
+        self.found = found = accesses(machine.memory, machine.trace)
+        self._refuse_noncoherent()
+        self._refuse_opaque()
+        self.groups: Pairs = {}
+        same = self._same()
+        self.agreeing = racing(found, machine.clocks, same)
+        given = machine.clusters, machine.trace.proxies, same, PROXY_WAR in machine.lenient
+        every = unordered(found, machine.clocks, self._levels(), *given)
+        for number, (a, b) in enumerate(islice(every, _PAIRS)):
+            self.groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
+            if number % 4096 == 0:
+                limits.check()
+
+    def sure(self) -> list[tuple[tuple[int, int], int]]:
+        """For each two instructions that race a pair of their accesses, and how many pairs there are. Raises
+        ``Stopped`` where it is not known whether two accesses race."""
+        sure: list[tuple[tuple[int, int], int]] = []
+        for _, pairs in sorted(self.groups.items()):
+            for pair in pairs:
+                self._refuse_open(*pair)
+            first = next((pair for pair in pairs[:_TRIED] if not self._observed(*pair)), None)
+            if first is not None:
+                sure.append((first, len(pairs)))
+        return sure
+
+    def unsure(self, message: str) -> Stopped | None:
+        """That it is not known whether some pair races; None if there is no pair."""
+        for (_, other), pairs in self.groups.items():
+            return Stopped("undecided", message, other, int(self.found.agent[pairs[0][1]]))
+        return None
+
+    def refuse_doubts(self) -> None:
+        """Raise ``Stopped`` where a run without races says nothing of others, or leaves something undone."""
+        self.machine.copies.check_end()
+        self.machine.mbarriers.check_ends()
+        if self.machine.undecided is not None:
+            raise self.machine.undecided
+        self._refuse_ended()
+
+    def _refuse_ended(self) -> None:
+        """Raise ``Stopped`` where shared memory of a CTA is accessed that may have ended (5.1.7)."""
+        machine, columns = self.machine, self.machine.trace.columns()
+        owners = machine.memory.remote(columns["place"], machine.clocks.cta[columns["agent"]])
+        for cta in np.unique(owners[owners >= 0]).tolist():
+            rows = np.flatnonzero(owners == cta)
+            agents, clocks = columns["agent"][rows], columns["clock"][rows]
+            alive = np.zeros(len(rows), np.bool_)
+            for view in np.unique(machine.ends[machine.cta == cta]).tolist():
+                alive |= machine.clocks.after(np.full(len(rows), view), agents - agents - 1, agents, clocks)
+            if not alive.all():
+                row = rows[int(np.flatnonzero(~alive)[0])]
+                message = "this accesses shared memory of a CTA that may have ended before"
+                raise Stopped("undecided", message, int(columns["instruction"][row]), int(columns["agent"][row]))
+
+    def patterns(self) -> frozenset[str]:
+        """Of what pairs of accesses that race look like what programs rely on (``lenient``)."""
+        found = self.found
+        before, behind = np.array([pair for pairs in self.groups.values() for pair in pairs], np.int64).T
+        generic, reads = (found.proxy[before] == 0, found.proxy[behind] == 0), found.kind[before] == READ
+        there, cta = found.kind[behind], self.machine.clocks.cta
+        apart = cta[found.agent[before]] != cta[found.agent[behind]]
+        given = found.view[behind], found.agent[behind], found.agent[before], found.clock[before]
+        overwrites = reads & generic[0] & ~generic[1] & (there != READ)
+        ordered = self.machine.clocks.after(*given)
+        names = {
+            PROXY_WAR: overwrites & ordered,
+            DESTINATION_CTA: apart & ~generic[0] & ~generic[1],
+            SAME_VALUE: ~reads & (there == WRITE) & ~generic[0] & ~generic[1],
+        }
+        if any(isinstance(op, ops.Wgmma) for op in self.machine.kernel.code.body):
+            names[WGMMA_SYNC] = overwrites & ~ordered
+        return frozenset(name for name, which in names.items() if which.any())
+
+    def _observed(self, a: int, b: int) -> bool:
+        """Whether somebody may have observed a strong write before the other access (8.9.5, causality order (2))."""
+        found, clocks, one = self.found, self.machine.clocks, np.array([b])
+        if not self._level(int(found.instruction[a])) or found.kind[a] == READ:
+            return False
+        return any(
+            place <= found.cell[a] < place + size
+            and clocks.after(found.view[one], found.agent[one], np.array([read.thread]), np.array([read.clock]))[0]
+            for read in self.machine.strong.reads
+            for place, size in [read.location]
+            if read.level != WEAK
+        )
+
+    def _same(self) -> Numbers:
+        """For each access the number of what it writes where writes of the same value may race; -1 for others."""
+        same, copies = np.full(len(self.found), -1, np.int64), self.machine.trace.same
+        if self.machine.scalars.stored or copies:
+            numbers: dict[tuple[int, int, bool, int], int] = {}
+            for row in np.flatnonzero(self.found.kind == WRITE).tolist():
+                copy = copies.get(int(self.found.row[row]))
+                words = self._stored(row) if copy is None else {copy}
+                if words is not None and len(words) == 1 and None not in words:
+                    key = int(self.found.place[row]), int(self.found.size[row]), copy is None, next(iter(words)) or 0
+                    same[row] = numbers.setdefault(key, len(numbers))
+        return same
+
+    def _stored(self, row: int) -> set[int | None] | None:
+        """What an access writes that may race with writes of the same value; None if it may not."""
+        columns = (self.found.instruction, self.found.place, self.found.size, self.found.agent, self.found.clock)
+        at, place, size, agent, clock = (int(column[row]) for column in columns)
+        return self.machine.scalars.stored.get((at, place, size, agent, clock))
+
+    def _refuse_open(self, a: int, b: int) -> None:
+        """Raise ``Stopped`` where it is not known whether two accesses that nothing orders write the same value."""
+        one, other = self._stored(a), self._stored(b)
+        alike = self.found.place[a] == self.found.place[b] and self.found.size[a] == self.found.size[b]
+        if alike and one is not None and other is not None and (None in one or None in other):
+            message = "this races unless it writes the same value, and what it writes is not worked out"
+            raise Stopped("undecided", message, int(self.found.instruction[b]), int(self.found.agent[b]))
+
+    def _level(self, at: int) -> int:
+        op = self.machine.kernel.code.body[at]
+        scope = op.scope if isinstance(op, ops.Load | ops.Store | ops.Atomic) else None
+        if isinstance(op, ops.BulkCopy) and op.reduction is not None:
+            scope = "gpu"  # of its accesses that are atomic (9.7.10.24.7)
+        if isinstance(op, ops.AsyncStore) and op.reduction is not None:
+            scope = "cluster"
+        return self.machine.strong.level(scope)
+
+    def _levels(self) -> Numbers:
+        """For each instruction how wide its scope is."""
+        return np.array([self._level(at) for at in range(len(self.machine.kernel.code.body))], np.int64)
+
+    def _refuse_opaque(self) -> None:
+        """Raise ``Stopped`` where the memory of an mbarrier is accessed otherwise (9.7.14.15)."""
+        places = np.array([-ops.MBARRIER_BYTES, *self.machine.mbarriers.places()], np.int64)
+        columns = self.machine.trace.columns()
+        ends = columns["place"] + columns["size"]
+        last = places[np.searchsorted(places, ends, "left") - 1]
+        wrong = np.flatnonzero(last + ops.MBARRIER_BYTES > columns["place"])
+        if wrong.size:
+            message = "memory that is an mbarrier and something else is not followed yet"
+            number = int(wrong[0])
+            raise Stopped("unsupported", message, int(columns["instruction"][number]), int(columns["agent"][number]))
+
+    def _refuse_noncoherent(self) -> None:
+        """Raise ``Stopped`` where ``ld.global.nc`` reads what the launch writes (9.7.10.9)."""
+        body = self.machine.kernel.code.body
+        noncoherent = [at for at, op in enumerate(body) if isinstance(op, ops.Load) and op.nc]
+        reads = np.isin(self.found.instruction, noncoherent) & (self.found.kind == READ)
+        if reads.any():
+            number = int(np.flatnonzero(reads)[0])
+            message = "a non-coherent load of what the launch writes"
+            raise Stopped("undefined", message, int(self.found.instruction[number]), int(self.found.agent[number]))

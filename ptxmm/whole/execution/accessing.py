@@ -1,0 +1,116 @@
+"""What instructions that access memory need of the launch that executes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ptxmm.analysis.claims import BOUNDS, TRAPS
+from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.program.test import TRAP
+from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Numbers
+from ptxmm.whole.execution.barriers.mbarriers import Mbarriers
+from ptxmm.whole.execution.kept import Kept
+from ptxmm.whole.execution.leaders import Leaders
+from ptxmm.whole.execution.polls import Poll
+from ptxmm.whole.execution.state import ENDED, State, Stopped
+from ptxmm.whole.order.strong import Plan, Strong
+from ptxmm.whole.order.trace import Trace
+
+_REMOTE = (ops.Load, ops.Store, ops.Atomic, ops.MbarrierArrive, ops.MbarrierTx, ops.BulkCopy, ops.AsyncStore)
+"""What may access shared memory of other CTAs of the cluster."""
+
+
+class Accessing(State):
+    """The threads of a launch, the ``trace`` of their accesses, and what the ``strong`` ones synchronize; the
+    ``leaders`` of warps, the ``mbarriers``, and the origins of what is stored (``kept``). ``plan``: what is known of
+    other executions; ``waiting``: the loops that wait; ``lenient``: what is assumed (see there), else that of
+    ``before``."""
+
+    def __init__(
+        self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll], before: Accessing | None = None,
+        turned: bool = False, lenient: frozenset[str] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel, before, turned)
+        self.lenient: frozenset[str] = lenient if lenient is not None else before.lenient if before else frozenset()
+        self.trace = Trace(self.clocks)
+        self.plan, self.waiting, self.exact = plan, waiting, plan.exact
+        self.strong = Strong(self.clocks, self.clusters, plan)
+        self.leaders = Leaders(self)
+        self.mbarriers = Mbarriers(self, self.strong, self.leaders)
+        self.kept = Kept(self)
+        self.watched = np.zeros(len(self.memory.bytes), np.bool_)
+        """The bytes of which strong accesses keep a log."""
+        self.changed = np.zeros(len(self.memory.bytes), np.uint8)
+        """By which orderless operation each byte was changed since it was last written, 0 for none."""
+
+    def places(
+        self, address: ops.Address, space: str | None, size: int, at: int, threads: Numbers, alignment: int = 0
+    ) -> Numbers:
+        """Where in the arena the ``size`` bytes at an operand are.
+
+        Raises ``Stopped`` where they are in no variable, or their address is no multiple of ``alignment``, or of their
+        size."""
+        value = self.operand(address.base, ops.U64, threads)
+        words = self.sure(value, at, "the address") + np.uint64(address.offset & (1 << 64) - 1)
+        window = space
+        if isinstance(address.base, ops.Sym):
+            window = self.kernel.variables[address.base.name].space
+        if (words == np.uint64(TRAP)).any():
+            message, refuted = "a trap is executed, which ends the launch", TRAPS if self.exact else None
+            raise Stopped("undecided", message, at, int(threads[0]), refuted)
+        if window is not None:
+            words, valid = self.memory.generic(words, window, threads)
+            if (wrong := np.flatnonzero(~valid)).size:
+                message = "an address of another CTA, or of none, in shared memory (5.1.7)"
+                raise Stopped("undefined", message, at, int(threads[wrong[0]]))
+        if (wrong := np.flatnonzero(words % np.uint64(alignment or size) != 0)).size:
+            message = f"an address that is no multiple of {alignment or size}"
+            raise Stopped("undefined", message, at, int(threads[wrong[0]]))
+        _, places = self.memory.find(words, size, threads)
+        if (wrong := np.flatnonzero(places < 0)).size:
+            raise Stopped("outside", "an access outside of all variables", at, int(threads[wrong[0]]), BOUNDS)
+        self._check_alive(places, at, threads)
+        return places
+
+    def _check_alive(self, places: Numbers, at: int, threads: Numbers) -> None:
+        """Raise ``Stopped`` where the CTA has ended whose shared memory another one accesses."""
+        ctas = self.memory.remote(places, self.cta[threads])
+        for cta in np.unique(ctas[ctas >= 0]).tolist():
+            thread = int(threads[ctas == cta][0])
+            if not isinstance(self.body[at], _REMOTE):
+                raise Stopped("undefined", "an operation on shared memory of another CTA (9.7.14.15.8)", at, thread)
+            if (self.mode[cta * self.size : (cta + 1) * self.size] == ENDED).all():
+                raise Stopped("undefined", "shared memory of a CTA that has ended (5.1.7)", at, thread)
+
+    def check_writable(self, places: Numbers, at: int, threads: Numbers) -> None:
+        """Nothing writes constants and parameters of kernels."""
+        for number in np.unique(self.memory.instance_of(places)).tolist():
+            if (space := self.memory.instances[number].variable.space) in ("const", "param"):
+                raise Stopped("undefined", f"a write of memory in .{space}", at, int(threads[0]))
+
+    def overwrite(self, places: Numbers, size: int, at: int) -> None:
+        """A copy has written ``size`` bytes at each place. Raises ``Stopped`` where strong accesses find that."""
+        span = (places[:, None] + np.arange(size)).ravel()
+        self.changed[span] = 0
+        self.kept.forget(places, size)
+        if self.watched[span].any():
+            raise Stopped("unsupported", "a copy to what strong accesses access is not followed yet", at)
+
+    def mbarrier_places(self, op: Any, at: int, threads: Numbers) -> Numbers:
+        """Where the mbarriers at the address of ``op`` are."""
+        places = self.places(op.address, op.space, ops.MBARRIER_BYTES, at, threads)
+        for number in np.unique(self.memory.instance_of(places)).tolist():
+            if self.memory.instances[number].variable.space != "shared":
+                raise Stopped("undefined", "an mbarrier that is not in shared memory", at, int(threads[0]))
+        return places
+
+    def order(self, op: Any, at: int, threads: Numbers) -> None:
+        """``fence``, ``membar``."""
+        if op.restrict is not None:
+            raise Stopped("unsupported", "`.sync_restrict` is not followed in a whole launch yet", at)
+        self.tell("fence", None, 0, at, threads)
+        self.strong.fence(op, threads.tolist())

@@ -1,0 +1,210 @@
+"""Products of matrices by warpgroups: ``wgmma`` (PTX ISA 9.7.16).
+
+A product is an operation of its warpgroup, which four warps execute together. It is done at once here, when all of them
+have come. What it reads of shared memory comes after what each of their threads came after at its last ``wgmma.fence``
+or ``fence.proxy.async`` (9.7.16.7.1), and precedes what knows that its group is complete: a group is one of the
+warpgroup (9.7.16.7.2), so whoever waits for it knows of all of it. The reads are by the asynchronous proxy (9.7.16.4).
+
+Its registers are those of all its threads: what a thread does to one of them between the last fence and the product, or
+between the product and a wait for its group, is undefined (9.7.16.7.1, 9.7.16.7.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from msgspec import Struct, field
+
+from ptxmm.formats.modules.launch import WGMMA_SYNC
+from ptxmm.program.placement import WARP_SIZE
+from ptxmm.program.shared.products import UNFENCED, accessed, changed, fragments, registers, unfinished
+from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Numbers
+from ptxmm.whole.execution.accessing import Accessing
+from ptxmm.whole.execution.asynchronous.copies import Copies
+from ptxmm.whole.execution.asynchronous.descriptors import chunks, decoded, runs
+from ptxmm.whole.execution.state import ENDED, RUNS, WAITS, Stopped
+from ptxmm.whole.execution.values import unknown
+from ptxmm.whole.order.clocks import NOTHING, Release
+from ptxmm.whole.order.trace import ASYNC, READ
+
+WARPGROUP = 4 * WARP_SIZE
+"""The threads of a warpgroup (9.7.16.1)."""
+_APART = "an instruction that not all threads of the warpgroup execute together (9.7.16)"
+_ELEMENTS = 16
+"""How deep a matrix of 16-bit elements is (9.7.16.2)."""
+_CHUNKS = 2
+_ADDRESSES = 1 << 18
+"""So many bytes of shared memory a descriptor can name (9.7.16.5.1.2.7)."""
+_Use = tuple[str, object]
+
+
+class _Group(Struct):
+    """A warpgroup: the agent of its reads, and for each of its groups what those come after who know that it is done;
+    ``used``: how each register
+    has been used since the last ``wgmma.fence``, if there was one (``fenced``); ``running``: the registers of products
+    by the number of their group, which are not known to be complete; ``parked``: who has come to which instruction."""
+
+    agent: int | None = None
+    ends: list[tuple[Release, ...]] = field(default_factory=list)
+    fenced: bool = False
+    used: dict[str, set[_Use]] = field(default_factory=dict)
+    running: dict[int, set[str]] = field(default_factory=dict)
+    parked: dict[int, int] = field(default_factory=dict)
+
+
+class Products:
+    """The products of the warpgroups of ``machine``."""
+
+    def __init__(self, machine: Accessing, copies: Copies) -> None:
+        self.machine, self._copies = machine, copies
+        self._groups: dict[int, _Group] = {}
+        self._fences = np.full(machine.count, NOTHING, np.int64)
+        variables = machine.kernel.variables.items()
+        self._shared = {name: item.size for name, item in variables if item.space == "shared"}
+        self._any = any(isinstance(op, ops.Wgmma) for op in machine.body)
+        named = registers(machine.body)
+        self.touching: Mapping[int, list[str]] = {
+            at: names
+            for at, op in enumerate(machine.body)
+            if not isinstance(op, ops.Wgmma) and (names := accessed(op, named))
+        }
+        """The instructions that access registers of products, and which."""
+
+    def number(self, thread: int) -> int:
+        """The warpgroup of a thread: its first thread."""
+        size = self.machine.size
+        return thread // size * size + thread % size // WARPGROUP * WARPGROUP
+
+    def together(self, at: int, threads: Numbers) -> list[Numbers]:
+        """Those warpgroups whose threads have all come to an instruction; the others wait for the rest."""
+        machine, found = self.machine, []
+        for first in np.unique([self.number(thread) for thread in threads.tolist()]).tolist():
+            if first % machine.size + WARPGROUP > machine.size:
+                raise Stopped("undefined", "a warpgroup that is not made of four warps (9.7.16.1)", at, first)
+            group = self._groups.setdefault(first, _Group())
+            here = threads[(threads >= first) & (threads < first + WARPGROUP)]
+            group.parked |= dict.fromkeys(here.tolist(), at)
+            machine.mode[here] = WAITS
+            if len(group.parked) == WARPGROUP:
+                every = np.arange(first, first + WARPGROUP)
+                if len(set(group.parked.values())) > 1:
+                    raise Stopped("undefined", _APART, at, first)
+                group.parked = {}
+                machine.mode[every] = RUNS
+                found.append(every)
+        return found
+
+    def check_end(self) -> None:
+        """Raise ``Stopped`` where nobody goes on and some threads wait for the rest of their warpgroup."""
+        for first, group in self._groups.items():
+            if group.parked:
+                thread, at = next(iter(group.parked.items()))
+                rest = [t for t in range(first, first + WARPGROUP) if t not in group.parked]
+                if (self.machine.mode[rest] == ENDED).all():
+                    raise Stopped("undefined", _APART, at, thread)
+                message = "warps of a warpgroup that wait for each other otherwise are not followed yet"
+                raise Stopped("unsupported", message, at, thread)
+
+    def touch(self, at: int, threads: Numbers) -> None:
+        """Threads access registers of products otherwise."""
+        for first in {self.number(thread) for thread in threads.tolist()}:
+            group = self._groups.setdefault(first, _Group())
+            for name in self.touching[at]:
+                group.used.setdefault(name, set()).add(("thread", None))
+                if any(name in names for names in group.running.values()):
+                    thread = int(threads[threads >= first][0])
+                    raise Stopped("undefined", unfinished(name), at, thread)
+
+    def fence(self, op: ops.WgmmaFence, at: int, threads: Numbers) -> None:
+        """``wgmma.fence``."""
+        group = self._groups[int(threads[0])]
+        group.fenced = True
+        group.used.clear()
+        self.issues(threads)
+
+    def issues(self, threads: Numbers) -> None:
+        """What threads came after by now their later products come after."""
+        if self._any:
+            self._fences[threads] = self.machine.clocks.views(threads)
+
+    def product(self, op: ops.Wgmma, at: int, threads: Numbers) -> None:
+        """``wgmma.mma_async``."""
+        machine, first = self.machine, int(threads[0])
+        if op.metadata is not None:
+            raise Stopped("unsupported", "products of sparse matrices are not followed in a whole launch yet", at)
+        group = self._groups[first]
+        self._use(group, op, at, first)
+        clocks = machine.clocks
+        if group.agent is None:
+            group.agent = self._copies.agent(first, "wgmma")
+        agent = np.array([group.agent])
+        clocks.acquire(agent, [Release(clocks.common(self._fences[threads]), group.agent, 0)])
+        m, n, _ = op.shape
+        if isinstance(op.a, tuple):
+            self._read(op.b, n, _transposed(op, 0), at, threads, agent)
+        else:
+            self._read(op.a, m, _transposed(op, 1), at, threads, agent)
+            self._read(op.b, n, _transposed(op, 0), at, threads, agent)
+        for register in op.dst:
+            machine.assign(register, threads, unknown(len(threads)))
+
+    def _use(self, group: _Group, op: ops.Wgmma, at: int, first: int) -> None:
+        accumulators: _Use = "D", (op.shape, op.type)
+        allowed = {r.name: {accumulators} for r in op.dst} | {name: {("A", None)} for name in fragments(op)}
+        wrong = sorted(name for name, uses in allowed.items() if not group.used.get(name, set()) <= uses)
+        if not group.fenced or wrong:
+            raise Stopped("undefined", changed(wrong[0]) if group.fenced else UNFENCED, at, first)
+        for name, uses in allowed.items():
+            group.used.setdefault(name, set()).update(uses)
+        group.running.setdefault(len(group.ends), set()).update(allowed)
+
+    def _read(
+        self, descriptor: ops.Operand, lines: int, transposed: bool, at: int, threads: Numbers, agent: Numbers
+    ) -> None:
+        """Read a matrix of shared memory."""
+        machine = self.machine
+        words = machine.sure(machine.operand(descriptor, ops.B64, threads), at, "the descriptor of this matrix")
+        if (words != words[0]).any():
+            message = "descriptors that are not the same in all warps of the warpgroup (9.7.16.5.2)"
+            raise Stopped("undefined", message, at, int(threads[0]))
+        matrix = decoded(int(words[0]))
+        if any(self.machine.memory.symbols.get(name, 0) + size > _ADDRESSES for name, size in self._shared.items()):
+            raise Stopped("unsupported", "shared memory beyond the addresses of descriptors is not followed yet", at)
+        if matrix.base:
+            raise Stopped("unsupported", "a matrix with a base offset is not followed in a whole launch yet", at)
+        for addresses, size in runs(chunks(matrix, lines, _ELEMENTS if transposed else _CHUNKS, transposed)):
+            one = np.repeat(threads[:1], len(addresses))
+            generic, _ = machine.memory.generic(addresses.astype(np.uint64), "shared::cta", one)
+            places = machine.memory.find(generic, size, one)[1]
+            if (places < 0).any():
+                raise Stopped("outside", "a matrix that is not in one variable of shared memory", at, int(threads[0]))
+            machine.trace.add(at, READ, places, size, np.repeat(agent, len(places)), f"{ASYNC}.own")
+
+    def commit(self, threads: Numbers) -> None:
+        """``wgmma.commit_group``."""
+        group, clocks = self._groups[int(threads[0])], self.machine.clocks
+        # The products of a group are not done before all of the warpgroup have come to them.
+        ends = [clocks.issued(threads)]
+        if group.agent is not None:
+            ends.append(Release(NOTHING, group.agent, int(clocks.clock[group.agent])))
+            clocks.clock[group.agent] += 1
+        group.ends.append(tuple(ends))
+
+    def wait(self, pending: int, threads: Numbers) -> None:
+        """``wgmma.wait_group``: its threads come after all groups but the latest ``pending``."""
+        group = self._groups[int(threads[0])]
+        if WGMMA_SYNC in self.machine.lenient:
+            self.machine.clocks.synchronize(threads)
+        done = len(group.ends) - pending
+        if done <= 0:
+            return
+        group.running = {number: names for number, names in group.running.items() if number >= done}
+        self.machine.clocks.acquire(threads, group.ends[done - 1])
+
+
+def _transposed(op: ops.Wgmma, behind: int) -> bool:
+    """imm-trans-b, and ``behind`` by one imm-trans-a, which only products of 16-bit elements have."""
+    scales = 2
+    return len(op.immediates) > scales + behind and bool(op.immediates[-1 - behind])

@@ -1,0 +1,113 @@
+"""What a bulk copy moves: bytes one after the other, or the box of a tensor map (PTX ISA 5.5, 9.7.10.24.6 to .10)."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from msgspec import Struct
+
+from ptxmm.analysis.claims import BOUNDS
+from ptxmm.program.shared.tensors import Tensor, problem
+from ptxmm.program.source import TensorMapValue
+from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Flags, Numbers
+from ptxmm.whole.execution.state import State, Stopped
+from ptxmm.whole.execution.values import extended
+
+_S32 = ops.Type("s", 32)
+Spans = tuple[Numbers, Numbers]
+"""Where bytes begin, and how many they are."""
+
+
+class Transfer(Struct, frozen=True):
+    """What a copy reads and what it writes, and which bytes go where: from ``frm`` to ``to``, so many. ``size``: how
+    many bytes its completion counts; ``type``: that of its elements; ``map``: the tensor map that it reads, if any."""
+
+    reads: Spans
+    writes: Spans
+    frm: Numbers
+    to: Numbers
+    sizes: Numbers
+    size: int
+    type: ops.Type | None
+    map: int | None = None
+
+
+def straight(frm: int, to: int, size: int, type_: ops.Type | None) -> Transfer:
+    """``size`` bytes at one place that go to another one."""
+    one, other, sizes = np.array([frm]), np.array([to]), np.array([size])
+    return Transfer((one, sizes), (other, sizes), one, other, sizes, size, type_)
+
+
+def described(state: State, place: int, rank: int, at: int, thread: int) -> Tensor:
+    """What the tensor map at a place of the arena says. Raises ``Stopped`` where that is not known."""
+    memory = state.memory
+    instance = memory.instances[int(memory.instance_of(np.array([place]))[0])]
+    number, inside = divmod(place - instance.start, instance.variable.type.bytes)
+    values = instance.variable.initial or ()
+    alone = not place - instance.start and len(values) == 1
+    first = values[0 if alone else number] if number < len(values) else None
+    if (inside and not alone) or not isinstance(first, TensorMapValue):
+        raise Stopped("unsupported", "a tensor map whose content is not known is not followed", at, thread)
+    address = memory.symbols.get(first.target.name)
+    if address is None:
+        raise Stopped("unsupported", f"the tensor map of {first.target.name} is not followed", at, thread)
+    width = first.type.bytes
+    target = next(item.variable for item in memory.instances if item.variable.name == first.target.name)
+    dims = first.dims if first.dims is not None else (target.size // width,)
+    strides = first.strides
+    if strides is None:
+        strides = tuple(prod(dims[: i + 1]) * width for i in range(len(dims) - 1))
+    if len(first.box) != rank:
+        raise Stopped("undefined", f"a copy of {rank} dimensions by a tensor map of {len(first.box)}", at, thread)
+    if (wrong := problem(first.type, first.box, dims, strides, first.steps)) is not None:
+        raise Stopped("undefined", f"a tensor copy by a tensor map in which {wrong}", at, thread)
+    return Tensor(address, first.type, first.box, dims, strides, first.steps)
+
+
+def coordinates(state: State, op: ops.BulkCopy, at: int, thread: Numbers) -> list[int]:
+    """Where the box begins in the tensor."""
+    found = []
+    for operand in op.coordinates:
+        words = state.sure(state.operand(operand, _S32, thread), at, "a coordinate of this copy")
+        found.append(int(extended(words, 32, 64).view(np.int64)[0]))
+    return found
+
+
+def box(tensor: Tensor, begin: list[int]) -> tuple[Numbers, Numbers, Numbers]:
+    """The elements of the box that lie in the tensor (5.5.3.3), adjacent ones together: where they begin in the box,
+    their addresses, and how many bytes they have."""
+    width = tensor.type.bytes
+    inside: Flags = np.ones(prod(tensor.counts), np.bool_)
+    addresses = np.full(len(inside), tensor.address, np.int64)
+    left = np.arange(len(inside))
+    for number, count in enumerate(tensor.counts):
+        where = begin[number] + left % count * tensor.steps[number]
+        inside &= (where >= 0) & (where < tensor.dims[number])
+        addresses += where * (width, *tensor.strides)[number]
+        left = left // count
+    offsets, addresses = np.flatnonzero(inside) * width, addresses[inside]
+    first = np.ones(len(offsets), np.bool_)
+    first[1:] = (np.diff(offsets) != width) | (np.diff(addresses) != width)
+    starts = np.flatnonzero(first)
+    counts = np.diff(np.append(starts, len(offsets)))
+    return offsets[starts], addresses[starts], counts * width
+
+
+def tiled(state: State, op: ops.BulkCopy, place: int, near: int, at: int, thread: Numbers) -> Transfer:
+    """The box of the tensor map at ``place`` that goes to or comes from the place ``near``."""
+    assert op.load_mode == "tile"
+    tensor = described(state, place, len(op.coordinates), at, int(thread[0]))
+    offsets, addresses, sizes = box(tensor, coordinates(state, op, at, thread))
+    far = np.zeros(len(offsets), np.int64)
+    for size in np.unique(sizes).tolist():
+        here = sizes == size
+        words = addresses[here].astype(np.uint64)
+        far[here] = state.memory.find(words, size, np.repeat(thread, len(words)))[1]
+    if (far < 0).any():
+        raise Stopped("outside", "an access outside of all variables", at, int(thread[0]), BOUNDS)
+    whole = np.array([near]), np.array([tensor.size])
+    if op.dst is None:
+        return Transfer(whole, (far, sizes), near + offsets, far, sizes, tensor.size, tensor.type, place)
+    return Transfer((far, sizes), whole, far, near + offsets, sizes, tensor.size, tensor.type, place)

@@ -1,0 +1,220 @@
+"""Barriers of a CTA (PTX ISA 9.7.14.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from ptxmm.analysis.claims import BARRIERS
+from ptxmm.program.placement import WARP_SIZE
+from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Numbers
+from ptxmm.whole.execution.leaders import Leaders
+from ptxmm.whole.execution.state import ENDED, RUNS, WAITS, State, Stopped
+from ptxmm.whole.execution.values import constant, unknown
+from ptxmm.whole.order.clocks import Release
+
+_LAST_BARRIER = 15
+BarrierOp = ops.Barrier | ops.BarrierReduction
+_APART = "an aligned barrier that not all threads of a warp execute together (9.7.14.1)"
+
+
+class Phase(Struct):
+    """The threads at a barrier of a CTA: those that wait, at which instruction, and those that only arrived, with what
+    precedes their arrivals (``released``): they go on, and what they do then does not. What the barrier is asked for:
+    the number of threads (None: all that have not ended) and the ``operation``."""
+
+    count: int | None
+    operation: str
+    waiting: dict[int, int]
+    arrived: set[int]
+    released: list[Release]
+    aligned: bool = False
+
+    def has(self, thread: int) -> bool:
+        """Whether a thread has come."""
+        return thread in self.waiting or thread in self.arrived
+
+
+class CtaBarriers:
+    """The barriers of the CTAs of ``state``."""
+
+    def __init__(self, state: State, leaders: Leaders) -> None:
+        self.state, self._leaders = state, leaders
+        self._barriers: dict[tuple[int, int], Phase] = {}
+        self._passed: dict[tuple[int, int], dict[int, int]] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
+
+    def barrier(self, op: BarrierOp, at: int, threads: Numbers) -> None:
+        """``barrier.cta``."""
+        state = self.state
+        names = state.sure(state.operand(op.barrier, ops.U32, threads), at, "the number of the barrier").tolist()
+        counts: list[int | None] = [None] * len(threads)
+        if op.count is not None:
+            counts = state.sure(state.operand(op.count, ops.U32, threads), at, "the count of the barrier").tolist()
+            if self.state.size % WARP_SIZE:
+                message = "a barrier with a count in a CTA that is not made of whole warps is not followed yet"
+                raise Stopped("unsupported", message, at)
+        for thread, name, count in zip(threads.tolist(), names, counts, strict=True):
+            if name > _LAST_BARRIER:
+                raise Stopped("undefined", f"there is no barrier {name} (9.7.14.1)", at, thread, BARRIERS)
+            if count is not None and (count == 0 or count % WARP_SIZE):
+                message = f"a barrier of {count} threads, no multiple of {WARP_SIZE}"
+                raise Stopped("undefined", message, at, thread, BARRIERS)
+        waits = not (isinstance(op, ops.Barrier) and op.kind == "arrive")
+        if op.aligned and not waits:
+            check_together(state, at, threads)
+        groups: dict[tuple[tuple[int, int], int | None, int], list[int]] = {}
+        for thread, name, count in zip(threads.tolist(), names, counts, strict=True):
+            groups.setdefault(((thread // state.size, int(name)), count, state.warp(thread)), []).append(thread)
+        for (key, count, _), lanes in groups.items():
+            self._arrive(key, count, op, lanes, at, waits)
+            if count is not None:
+                self.complete_all(key[0])
+        if op.count is None:  # all threads have to come
+            for cta in dict.fromkeys(key[0] for key, _, _ in groups):
+                self.complete_all(cta)
+
+    def _arrive(
+        self, key: tuple[int, int], count: int | None, op: BarrierOp, lanes: list[int], at: int, waits: bool
+    ) -> None:
+        """Threads of one warp come to a barrier."""
+        operation = op.op if isinstance(op, ops.BarrierReduction) else ""
+        phase = self._barriers.setdefault(key, Phase(count, operation, {}, set(), []))
+        if (phase.count is None) != (count is None):
+            message = "barriers with and without a count in one phase are not followed yet"
+            raise Stopped("unsupported", message, at, lanes[0])
+        if phase.count != count:
+            raise Stopped("undefined", "two different thread counts in one phase of a barrier", at, lanes[0], BARRIERS)
+        if phase.operation != operation:
+            raise Stopped("undefined", "two different operations in one phase of a barrier", at, lanes[0], BARRIERS)
+        if any(map(phase.has, lanes)) or self._counted(phase, self.state.warp(lanes[0])):
+            raise Stopped("undefined", "two arrivals of one warp in one phase of a barrier", at, lanes[0], BARRIERS)
+        phase.aligned = phase.aligned or op.aligned
+        for lane in lanes:
+            self._check_order(key, lane, at)
+            if waits:
+                phase.waiting[lane] = at
+                self.state.mode[lane] = WAITS
+            else:
+                phase.arrived.add(lane)
+        self.state.tell(
+            "wait" if waits else "arrive", ("barrier", *key), self._numbers.get(key, 0), at, np.array(lanes)
+        )
+        if not waits:
+            arriving = np.array(lanes)
+            arriving = np.concatenate((arriving, self._leaders.among(arriving)))
+            phase.released.append(self.state.clocks.release_all(arriving))
+
+    def _counted(self, phase: Phase, warp: int) -> bool:
+        """Whether all of a warp that have not ended are there, and some of it."""
+        members = self.state.members(warp)
+        there = list(map(phase.has, members))
+        return any(there) and all(here or self.state.mode[t] == ENDED for t, here in zip(members, there, strict=True))
+
+    def _check_order(self, key: tuple[int, int], thread: int, at: int) -> None:
+        """An arrival belongs to the same phase in every execution: it comes after a wait for the phase before."""
+        last = self._passed.get(key)
+        if last is None or thread in last:
+            return
+        others, clocks = np.array(list(last), np.int64), np.array(list(last.values()), np.int64)
+        own = np.full(len(last), thread)
+        if not self.state.clocks.after(self.state.clocks.views(own), own, others, clocks).any():
+            message = "in which phase of the barrier this thread is counted depends on the schedule"
+            raise Stopped("undecided", message, at, thread)
+
+    def complete_all(self, cta: int) -> bool:
+        """Complete the barriers of a CTA to which as many threads have come as they are for."""
+        state, found = self.state, False
+        first = cta * state.size
+        warps = range(state.warp(first), state.warp(first + state.size - 1) + 1)
+        for key, phase in list(self._barriers.items()):
+            if key[0] != cta:
+                continue
+            if phase.count is None:
+                alive = np.flatnonzero(state.mode[first : first + state.size] != ENDED) + first
+                complete = len(phase.waiting) + len(phase.arrived) >= len(alive) and all(map(phase.has, alive.tolist()))
+            else:
+                complete = WARP_SIZE * sum(self._counted(phase, warp) for warp in warps) >= phase.count
+            if complete:
+                self._complete(key)
+                found = True
+        return found
+
+    def _complete(self, key: tuple[int, int]) -> None:
+        phase = self._barriers.pop(key)
+        if phase.count is not None:
+            self._check_whole_warps(phase)
+        waiting = np.array(list(phase.waiting), np.int64)
+        if phase.aligned:
+            self._check_aligned(phase)
+        self._reduce(phase)
+        self.state.clocks.synchronize(np.concatenate((waiting, self._leaders.among(waiting))))
+        self.state.clocks.acquire(waiting, phase.released)
+        self.state.mode[waiting] = RUNS
+        number = self._numbers[key] = self._numbers.get(key, 0) + 1
+        for at in sorted(set(phase.waiting.values())):
+            threads = np.array([thread for thread, place in phase.waiting.items() if place == at])
+            self.state.tell("pass", ("barrier", *key), number - 1, at, threads)
+        self._passed[key] = {thread: int(self.state.clocks.clock[thread]) for thread in phase.waiting}
+
+    def _check_aligned(self, phase: Phase) -> None:
+        """All threads of a warp execute an aligned barrier together (9.7.14.1)."""
+        warps: dict[int, set[int]] = {}
+        for thread, at in phase.waiting.items():
+            warps.setdefault(self.state.warp(thread), set()).add(at)
+        for warp, places in warps.items():
+            members = self.state.members(warp)
+            if not all(getattr(self.state.body[at], "aligned", False) for at in places):
+                message = "an aligned barrier that other threads of a warp come to by another instruction"
+                raise Stopped("unsupported", f"{message} is not followed yet", min(places), members[0])
+            if len(places) > 1 or not all(map(phase.has, members)):
+                raise Stopped("undefined", _APART, min(places), members[0], BARRIERS)
+
+    def _check_whole_warps(self, phase: Phase) -> None:
+        """A barrier with a count counts warps: of one that has not come as a whole some lanes are in it by chance."""
+        for thread in (*phase.waiting, *phase.arrived):
+            if not self._counted(phase, self.state.warp(thread)):
+                message = "in which phase of the barrier this thread is counted depends on the schedule"
+                raise Stopped("undecided", message, phase.waiting.get(thread), thread)
+
+    def _reduce(self, phase: Phase) -> None:
+        """What ``barrier.red`` gives: the same in all threads of the phase, wherever in the text it stands."""
+        places: dict[int, list[int]] = {}
+        for thread, at in phase.waiting.items():
+            places.setdefault(at, []).append(thread)
+        truths, known = 0, not phase.arrived
+        made: list[tuple[ops.BarrierReduction, Numbers]] = []
+        for at, members in places.items():
+            op = self.state.body[at]
+            if isinstance(op, ops.BarrierReduction):
+                threads = np.array(members)
+                given = self.state.operand(op.predicate, ops.PREDICATE, threads)
+                truths += int(((given.words != 0) ^ op.negated).sum())
+                known = known and bool(given.known.all())
+                made.append((op, threads))
+        for op, threads in made:
+            count = len(phase.waiting)
+            result = {"popc": truths, "and": int(truths == count), "or": int(truths > 0)}[op.op]
+            value = constant(result, 32, len(threads)) if known else unknown(len(threads))
+            self.state.assign(op.dst, threads, value)
+
+    def lacks(self, thread: int) -> tuple[str, list[int]] | None:
+        """What a thread waits for at a barrier, and the threads that have not come to it."""
+        state = self.state
+        cta = thread // state.size
+        for (where, name), phase in self._barriers.items():
+            if where == cta and thread in phase.waiting:
+                every = range(cta * state.size, (cta + 1) * state.size)
+                wanted = "" if phase.count is None else f" of {phase.count}"
+                text = f"barrier {name}, to which {len(phase.waiting) + len(phase.arrived)}{wanted} threads have come"
+                return text, [other for other in every if not phase.has(other)]
+        return None
+
+
+def check_together(state: State, at: int, threads: Numbers) -> None:
+    """Raise ``Stopped`` unless those of ``threads`` that are of one warp are all of it (9.7.14.1)."""
+    here = set(threads.tolist())
+    for thread in here:
+        if any(t not in here for t in state.members(state.warp(thread))):
+            raise Stopped("undefined", _APART, at, thread, BARRIERS)

@@ -1,0 +1,104 @@
+"""What the lanes of a warp execute together: barriers of a mask, and exchanges (PTX ISA
+9.7.10.6, 9.7.14.2, 9.7.14.9 to .14)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxmm.analysis.claims import BARRIERS
+from ptxmm.program.placement import WARP_SIZE
+from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Numbers
+from ptxmm.whole.execution.barriers.exchanges import exchanged
+from ptxmm.whole.execution.leaders import Leaders
+from ptxmm.whole.execution.state import ENDED, RUNS, WAITS, State, Stopped
+from ptxmm.whole.execution.values import unknown
+
+
+class Lanes:
+    """The lanes of the warps of ``state`` that wait for others."""
+
+    def __init__(self, state: State, leaders: Leaders) -> None:
+        self.state, self._leaders = state, leaders
+        self._parked: dict[int, dict[int, int]] = {}
+
+    def execute(self, op: ops.WarpBarrier | ops.WarpExchange, at: int, threads: Numbers) -> None:
+        """What the lanes of a mask execute together: each waits for the others."""
+        if isinstance(op, ops.WarpExchange) and op.op == "activemask":
+            self.state.assign(op.dst, threads, unknown(len(threads)))
+            return
+        self.state.mode[threads] = WAITS
+        for thread in threads.tolist():
+            self._parked.setdefault(self.state.warp(thread), {})[thread] = at
+        for warp in sorted({self.state.warp(thread) for thread in threads.tolist()}):
+            self._meet(warp)
+
+    def _mask(self, at: int, thread: int) -> int:
+        op = self.state.body[at]
+        assert isinstance(op, ops.WarpBarrier | ops.WarpExchange)
+        operand = op.mask if isinstance(op, ops.WarpBarrier) else op.operands[-1]
+        return int(self.state.sure(self.state.operand(operand, ops.U32, np.array([thread])), at, "the mask")[0])
+
+    def _meet(self, warp: int) -> None:
+        """Let those lanes of a warp go on whose mask is complete."""
+        parked, members = self._parked.get(warp, {}), self.state.members(warp)
+        groups: dict[tuple[int, int], list[int]] = {}
+        for thread, at in parked.items():
+            mask, lane = self._mask(at, thread), thread % self.state.size % WARP_SIZE
+            if not mask >> lane & 1:
+                raise Stopped("undefined", "the mask does not have the lane itself", at, thread, BARRIERS)
+            # Barriers of one mask may stand at several places of the text (9.7.14.2); exchanges are one instruction.
+            place = -1 if isinstance(self.state.body[at], ops.WarpBarrier) else at
+            groups.setdefault((place, mask), []).append(thread)
+        for (_, mask), threads in groups.items():
+            wanted = [t for t in members if mask >> t % self.state.size % WARP_SIZE & 1]
+            ended = [t for t in wanted if self.state.mode[t] == ENDED]
+            if len(threads) + len(ended) < len(wanted):
+                continue
+            together = np.array(sorted(threads))
+            op = self.state.body[parked[threads[0]]]
+            for thread in threads:
+                del parked[thread]
+            self.state.mode[together] = RUNS
+            if isinstance(op, ops.WarpBarrier):
+                self.state.clocks.synchronize(np.concatenate((together, self._leaders.among(together))))
+                self.state.tell("pass", ("warp", warp), 0, int(self.state.pc[together[0]]) - 1, together)
+            else:
+                assert isinstance(op, ops.WarpExchange)
+                self._exchange(op, together)
+
+    def _exchange(self, op: ops.WarpExchange, threads: Numbers) -> None:
+        given = [self.state.operand(o, t, threads) for o, t in zip(op.operands[:-1], op.read[:-1], strict=True)]
+        lanes = [thread % self.state.size % WARP_SIZE for thread in threads.tolist()]
+        first, second = exchanged(op, lanes, given)
+        if op.op == "elect" and len(lanes) > 1:
+            self._elect(op, threads)
+            if self.state.leads:
+                return
+        self.state.assign(op.dst, threads, first)
+        self.state.assign(op.predicate, threads, second)
+
+    def _elect(self, op: ops.WarpExchange, threads: Numbers) -> None:
+        """Lanes elect one of them; nobody knows which, unless this is one execution (9.7.14.14)."""
+        state = self.state
+        result = self._leaders.elected(int(state.pc[threads[0]]) - 1, threads)
+        if state.leads:
+            for register in (op.dst, op.predicate):
+                state.assign(register, threads, unknown(len(threads)))
+            if op.predicate is not None:
+                state.origins.setdefault(op.predicate.name, {}).update(dict.fromkeys(threads.tolist(), result))
+
+    def ended(self) -> None:
+        """Let those go on that wait for threads which have ended."""
+        for warp in list(self._parked):
+            self._meet(warp)
+
+    def lacks(self, thread: int) -> tuple[str, list[int]] | None:
+        """What a lane waits for, and the threads that have not come to it."""
+        state = self.state
+        warp = state.warp(thread)
+        if thread not in self._parked.get(warp, {}):
+            return None
+        mask = self._mask(self._parked[warp][thread], thread)
+        wanted = [t for t in state.members(warp) if mask >> t % state.size % WARP_SIZE & 1]
+        return "other lanes of its mask", [t for t in wanted if t not in self._parked[warp]]

@@ -1,0 +1,279 @@
+"""The execution of a launch, all threads at once: those that are at the same instruction execute it together.
+
+It is one interleaving, in which each instruction is executed as a whole: an execution that every model allows. Of the
+threads that can go on those go first that are furthest behind in the text, so that what diverged comes together again;
+but no CTA waits for ever for others that go round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ptxmm.engines.result import Limits
+from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.formats.modules.launch import ELECT_FIRST
+from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Flags, Numbers
+from ptxmm.whole.execution import matrices
+from ptxmm.whole.execution.accessing import Accessing
+from ptxmm.whole.execution.asynchronous.copies import Copies
+from ptxmm.whole.execution.asynchronous.products import Products
+from ptxmm.whole.execution.barriers.mbarriers import Mbarriers
+from ptxmm.whole.execution.barriers.meeting import Meeting
+from ptxmm.whole.execution.deriving import Deriving
+from ptxmm.whole.execution.locations import Locations
+from ptxmm.whole.execution.polls import Poll
+from ptxmm.whole.execution.scalars import Scalars
+from ptxmm.whole.execution.state import ENDED, RUNS, Stopped
+from ptxmm.whole.order.strong import Plan
+from ptxmm.whole.order.trace import ASYNC
+
+_PATIENCE = 512
+"""So many steps a CTA waits for others that could go on for ever."""
+
+
+class Machine(Accessing):
+    """An execution of a launch of ``kernel``; ``plan``: what is known of others; ``waiting``: its loops that wait;
+    ``lenient``: what is assumed (see there), else that of ``before``."""
+
+    def __init__(
+        self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll], before: Machine | None = None,
+        turned: bool = False, lenient: frozenset[str] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel, plan, waiting, before, turned, lenient)
+        same = isinstance(before, Machine) and before.kernel is kernel
+        self._deriving = Deriving(self)
+        self.locations: Locations = Locations(self, self._deriving, before.locations if before and same else None)
+        self.scalars = Scalars(self, self.locations)
+        self._meeting = Meeting(self, self.leaders, self.strong)
+        self.copies = Copies(self)
+        self.products = Products(self, self.copies)
+        self.leads = self.elects and not plan.exact and ELECT_FIRST not in self.lenient
+        self.ends = np.zeros(self.every, np.int64)
+        """The views of the threads at their ends."""
+        self._back: dict[int, tuple[int, bytes]] = {}
+        self._steps = 0
+        self.executed: set[int] = set()
+        """The instructions that some thread has executed."""
+        self._last = np.zeros(self.every, np.int64)
+        self._turn: int | None = None
+
+    def run(self, limits: Limits) -> None:
+        """Execute all threads to their ends.
+
+        Raises ``Stopped``, and ``Timeout`` at the deadline of ``limits``."""
+        while True:
+            runs = self.mode == RUNS
+            if not runs.any():
+                if self._meeting.released():
+                    continue
+                if self.scalars.later:
+                    message = "whether this comes last depends on more than the order of what is done here"
+                    raise Stopped("undecided", message, int(self.pc[self.scalars.later[0]]), self.scalars.later[0])
+                self.products.check_end()
+                self._meeting.finished(self.mbarriers.lacks)
+                self.mbarriers.check_end()
+                return
+            at = self._next(runs)
+            threads = np.flatnonzero(runs & (self.pc == at))
+            if self._steps & 0xFF == 0:
+                limits.check()
+            self._steps += 1
+            if self.history is not None:
+                self.history.begin()
+            self._last[threads] = self._steps
+            if at == len(self.body):
+                self._end(threads)
+            else:
+                self._execute(at, threads)
+            for leader in self.leaders.stopped():
+                self._end(np.array([leader]))
+
+    def _next(self, runs: Flags) -> int:
+        """Where those are that go on: furthest behind, of a CTA that the others have kept waiting if there is one."""
+        if self._steps % _PATIENCE == 0:
+            first = int(np.where(runs, self._last, self._steps).argmin())
+            self._turn = int(self.cta[first]) if self._last[first] < self._steps - _PATIENCE else None
+        if self._turn is not None:
+            here = runs & (self.cta == self._turn)
+            if here.any():
+                return int(self.pc[here].min())
+        return int(self.pc[runs].min())
+
+    def _execute(self, at: int, threads: Numbers) -> None:
+        op = self.body[at]
+        chosen = threads
+        if op.guard is not None:
+            holds = self.truth(at, threads, op.guard.register) ^ op.guard.negated
+            chosen = threads[holds]
+        self.pc[threads] += 1
+        if op.guard is not None and self.apart:
+            chosen = self.leaders.lead(op, op.guard, at, chosen)
+        if not len(chosen):
+            return
+        self.executed.add(at)
+        refused = self.kernel.code.refused.get(at)
+        if refused is not None and refused[1]:
+            raise Stopped("unsupported", refused[0].message, at)
+        execute = _EXECUTE.get(type(op))
+        if execute is None:
+            words = [word for word in op.source.text.split() if not word.startswith("@")]
+            name = words[0] if words else type(op).__name__
+            raise Stopped("unsupported", f"`{name.rstrip(';')}` is not followed in a whole launch yet", at)
+        if at in self.products.touching:
+            self.products.touch(at, chosen)
+        if chosen[-1] >= self.count and isinstance(op, _TOGETHER):
+            message = "an elected lane that executes alone what a warp executes together is not followed yet"
+            raise Stopped("unsupported", message, at, int(chosen[-1]))
+        execute(self, op, at, chosen)
+
+    def lacks(self, thread: int) -> tuple[str, list[int]]:
+        """What a thread waits for that has not ended, and the threads that have not come to it."""
+        if (found := self._meeting.lacks(thread)) is not None:
+            return found
+        if (what := self.mbarriers.lacks(thread)) is not None:
+            return what, []
+        return self.locations.lacks(thread) or "something that nobody does", []
+
+    def _end(self, threads: Numbers) -> None:
+        self.mode[threads] = ENDED
+        self.tell("end", None, 0, 0, threads)
+        self.ends[threads] = self.clocks.views(threads)
+        for leader in threads[threads >= self.count].tolist():
+            self.leaders.end(leader)
+
+    def compute(self, op: Any, at: int, threads: Numbers) -> None:
+        """What only gives registers values."""
+        self._deriving.compute(op, at, threads)
+
+    def scalar(self, op: Any, at: int, threads: Numbers) -> None:
+        """``ld``, ``st``, ``atom`` and ``red``."""
+        _SCALARS[type(op)](self.scalars, op, at, threads)
+
+    def exit(self, op: ops.Exit, at: int, threads: Numbers) -> None:
+        """``exit`` and ``ret``."""
+        self._end(threads)
+
+    def branch(self, op: ops.Branch, at: int, threads: Numbers) -> None:
+        """``bra``. Raises ``Stopped`` where threads go round a loop in which nothing changes."""
+        self.pc[threads] = op.target
+        if op.target <= at:
+            now = self.changes, threads.tobytes()
+            if self._back.get(at) == now:
+                message = "this loop waits for what another thread does, which is not followed in a whole launch yet"
+                raise Stopped("unsupported", message, at, int(threads[0]))
+            self._back[at] = now
+
+    def barrier(self, op: ops.Barrier | ops.BarrierReduction, at: int, threads: Numbers) -> None:
+        """``barrier.cta``."""
+        self.changes += 1
+        self._meeting.ctas.barrier(op, at, threads)
+
+    def cluster_barrier(self, op: ops.ClusterBarrier, at: int, threads: Numbers) -> None:
+        """``barrier.cluster``."""
+        self.changes += 1
+        self._meeting.clusters.barrier(op, at, threads)
+
+    def warp_wide(self, op: ops.WarpBarrier | ops.WarpExchange, at: int, threads: Numbers) -> None:
+        """What the lanes of a mask execute together."""
+        self.changes += 1
+        self._meeting.lanes.execute(op, at, threads)
+
+    def mbarrier(self, op: Any, at: int, threads: Numbers) -> None:
+        """What operates on mbarriers, which are in shared memory (PTX ISA 9.7.14.15)."""
+        self.changes += 1
+        _MBARRIERS[type(op)](self.mbarriers, op, at, self.mbarrier_places(op, at, threads), threads)
+
+    def init_fence(self, op: ops.MbarrierInitFence, at: int, threads: Numbers) -> None:
+        """``fence.mbarrier_init``."""
+        self.mbarriers.fence(threads)
+
+    def copy(self, op: Any, at: int, threads: Numbers) -> None:
+        """Asynchronous copies, their groups, and proxy fences."""
+        self.changes += 1
+        if isinstance(op, ops.AsyncCommit | ops.AsyncWait) and op.kind == "wgmma":
+            self.warpgroup(op, at, threads)
+            return
+        _COPIES[type(op)](self.copies, op, at, threads)
+        if isinstance(op, ops.ProxyFence) and op.kind == ASYNC:
+            self.products.issues(threads)
+
+    def warpgroup(self, op: Any, at: int, threads: Numbers) -> None:
+        """What the warps of a warpgroup execute together."""
+        self.changes += 1
+        for group in self.products.together(at, threads):
+            match op:
+                case ops.WgmmaFence():
+                    self.products.fence(op, at, group)
+                case ops.Wgmma():
+                    self.products.product(op, at, group)
+                case ops.AsyncCommit():
+                    self.products.commit(group)
+                case ops.AsyncWait():
+                    self.products.wait(op.pending or 0, group)
+
+    def matrix(self, op: Any, at: int, threads: Numbers) -> None:
+        """What a warp does with matrices."""
+        self.changes += 1
+        _MATRICES[type(op)](self, op, at, threads)
+
+
+_TOGETHER = (
+    ops.Barrier, ops.BarrierReduction, ops.ClusterBarrier, ops.WarpBarrier, ops.WarpExchange, ops.LoadMatrix,
+    ops.StoreMatrix, ops.Wmma, ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters,
+)  # fmt: skip
+"""What the threads of a warp execute together."""
+_MBARRIERS: Mapping[type, Callable[[Mbarriers, Any, int, Numbers, Numbers], None]] = {
+    ops.MbarrierInit: Mbarriers.init,
+    ops.MbarrierArrive: Mbarriers.arrive,
+    ops.MbarrierTx: Mbarriers.count_bytes,
+    ops.MbarrierWait: Mbarriers.wait,
+}
+
+_COPIES: Mapping[type, Callable[[Copies, Any, int, Numbers], None]] = {
+    ops.CopyAsync: Copies.copy,
+    ops.CopyAsyncArrive: Copies.arrive,
+    ops.AsyncCommit: Copies.commit,
+    ops.AsyncWait: Copies.wait,
+    ops.BulkCopy: Copies.bulk,
+    ops.ProxyFence: Copies.fence,
+    ops.AsyncStore: Copies.store,
+}
+
+_SCALARS: Mapping[type, Callable[[Scalars, Any, int, Numbers], None]] = {
+    ops.Load: Scalars.load,
+    ops.Store: Scalars.store,
+    ops.Atomic: Scalars.atomic,
+}
+
+_MATRICES: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
+    ops.LoadMatrix: matrices.load,
+    ops.StoreMatrix: matrices.store,
+    ops.Wmma: matrices.product,
+}
+
+_EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
+    **dict.fromkeys(
+        (
+            ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.Opaque,
+            ops.ConvertAddress, ops.IsSpace, ops.Mapa, ops.CtaRank, ops.Nothing, ops.PendingCount, ops.GridControl,
+        ),
+        Machine.compute,
+    ),
+    ops.Branch: Machine.branch,
+    ops.Exit: Machine.exit,
+    **dict.fromkeys(_SCALARS, Machine.scalar),
+    ops.Fence: Machine.order,
+    ops.ClusterBarrier: Machine.cluster_barrier,
+    **dict.fromkeys((ops.Barrier, ops.BarrierReduction), Machine.barrier),
+    **dict.fromkeys((ops.WarpBarrier, ops.WarpExchange), Machine.warp_wide),
+    **dict.fromkeys((ops.MbarrierInit, ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait), Machine.mbarrier),
+    **dict.fromkeys(_COPIES, Machine.copy),
+    **dict.fromkeys(_MATRICES, Machine.matrix),
+    **dict.fromkeys((ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters), Machine.warpgroup),
+    ops.MbarrierInitFence: Machine.init_fence,
+}  # fmt: skip
+"""What is followed; every other instruction is refused where it is executed."""

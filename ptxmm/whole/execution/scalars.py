@@ -1,0 +1,162 @@
+"""Loads, stores and atomic operations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxmm.events.explicit.values import arithmetic
+from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Numbers
+from ptxmm.whole.execution.accessing import Accessing
+from ptxmm.whole.execution.locations import Locations
+from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
+from ptxmm.whole.execution.values import Value, extended, unknown
+from ptxmm.whole.order.options import ORDERLESS
+from ptxmm.whole.order.origins import Origin, Result
+from ptxmm.whole.order.strong import Arrival, Location
+from ptxmm.whole.order.trace import ATOMIC, READ, WRITE
+
+_OTHER = 255
+
+
+class Scalars:
+    """What threads of ``machine`` do to memory one register at a time; ``stored``: what is written by stores that may
+    race with the same value, by the instruction, the place, the size, and the thread with its clock; ``later``: threads
+    that wait for the atomic operations that theirs is to come after."""
+
+    def __init__(self, machine: Accessing, locations: Locations) -> None:
+        self.machine, self.locations = machine, locations
+        self.stored: dict[tuple[int, int, int, int, int], set[int | None]] = {}
+        self.later: list[int] = []
+        self._racing = machine.kernel.same_value
+        self._arrived: set[Arrival] = set()
+        self._arrivals: dict[tuple[Location, int], int] = {}
+
+    def load(self, op: ops.Load, at: int, threads: Numbers) -> None:
+        """``ld``."""
+        size = op.type.bytes
+        places = self.machine.places(op.address, op.space, size * len(op.dst), at, threads)
+        if at in self.machine.waiting:
+            poll = self.machine.waiting[at]
+            for thread, place in zip(threads.tolist(), places.tolist(), strict=True):
+                self.locations.look(thread, poll, at, (place, size), self.locations.inputs(poll, thread))
+            return
+        for number, register in enumerate(op.dst):
+            here = places + number * size
+            self.locations.find(op, at, here, threads)
+            self.machine.trace.add(at, READ, here, size, threads)
+            if register is not None:
+                words, known = self.machine.memory.load(here, min(size, 8))
+                if op.type.signed:
+                    words = extended(words, op.type.bits, self.machine.bits(register))
+                self.machine.assign(
+                    register, threads, Value(words, known & (size <= 8) & (at not in self.machine.plan.unknown))
+                )
+                if not op.type.signed and at not in self.machine.plan.unknown:
+                    self.machine.kept.recall(register.name, here, size, threads)
+
+    def store(self, op: ops.Store, at: int, threads: Numbers) -> None:
+        """``st``."""
+        size = op.type.bytes
+        places = self.machine.places(op.address, op.space, size * len(op.values), at, threads)
+        self.machine.check_writable(places, at, threads)
+        self.machine.changes += 1
+        level = self.machine.strong.level(op.scope)
+        for number, operand in enumerate(op.values):
+            here = places + number * size
+            if level:
+                for place in here.tolist():
+                    self.locations.watch((place, size))
+            self.machine.trace.add(at, WRITE, here, size, threads)
+            value = self.machine.operand(operand, op.type, threads)
+            known = value.known & (size <= 8)
+            if self._racing is not None and not level and self._racing.allows(op.source.span.line):
+                self._compare(at, here, size, threads, Value(value.words, known))
+            for part in range(0, size, 8):
+                self.machine.memory.store(here + part, min(size, 8), value.words, known)
+            span = here[:, None] + np.arange(size)
+            self.machine.changed[span.ravel()] = 0
+            self.machine.kept.keep(operand, op.type, here, threads)
+            for row in np.flatnonzero(self.machine.watched[span].any(axis=1)).tolist():
+                word = int(value.words[row]) if known[row] else None
+                self.machine.tell("write", ("flag", int(here[row])), size, at, threads[row : row + 1])
+                self.locations.written((int(here[row]), size), int(threads[row]), word, level, op.sem == "release")
+
+    def _compare(self, at: int, places: Numbers, size: int, threads: Numbers, value: Value) -> None:
+        """Keep what is stored where others may store the same."""
+        rows = zip(places.tolist(), threads.tolist(), value.words.tolist(), value.known.tolist(), strict=True)
+        for place, thread, word, known in rows:
+            key = at, place, size, thread, int(self.machine.clocks.clock[thread])
+            self.stored.setdefault(key, set()).add(word if known else None)
+
+    def atomic(self, op: ops.Atomic, at: int, threads: Numbers) -> None:
+        """``atom`` and ``red``: what they return depends on the order in which threads come, so that it is not known;
+        what they leave does not, if all do the same orderless operation."""
+        size = op.type.bytes
+        if len(op.operands) > 1 or op.packed > 1 or size > 8:
+            raise Stopped("unsupported", "atomic operations on vectors are not followed in a whole launch yet", at)
+        places = self.machine.places(op.address, op.space, size, at, threads)
+        self.machine.check_writable(places, at, threads)
+        self.machine.changes += 1
+        if self.machine.plan.last:
+            every = zip(places.tolist(), threads.tolist(), strict=True)
+            goes = np.array([self._comes((place, size), at, thread) for place, thread in every], np.bool_)
+            places, threads = places[goes], threads[goes]
+        level = self.machine.strong.level(op.scope)
+        value = self.machine.operand(op.operands[0][-1], op.type, threads)
+        orderless = op.op in ORDERLESS and op.type.kind not in ("f", "bf")
+        same = ORDERLESS.index(op.op) + 1 + 8 * op.type.signed if orderless else _OTHER
+        found: dict[int, Origin] = {}
+        self.machine.kept.forget(places, size)
+        for number, place in enumerate(places.tolist()):
+            thread, here, location = int(threads[number]), np.array([place]), (place, size)
+            self.locations.watch(location)
+            old = self.locations.held(location)
+            self.machine.tell("read", ("flag", place), size, at, threads[number : number + 1])
+            if op.returns:
+                key = self.machine.strong.read("atomic", at, location, thread, level, op.sem in ("acquire", "acq_rel"))
+                if old is not None:
+                    found[thread] = Result(key, old)
+            swapped = self._swapped(op, old, thread)
+            self.machine.trace.add(at, READ if swapped is False else ATOMIC, here, size, threads[number : number + 1])
+            if swapped is False:
+                continue
+            words, known = self.machine.memory.load(here, size)
+            before = set(self.machine.changed[place : place + size].tolist())
+            certain = bool(known[0] and value.known[number] and orderless and before <= {0, same})
+            word = arithmetic.compute(op.op, op.type, int(words[0]), int(value.words[number])) if certain else 0
+            self.machine.memory.store(here, size, np.array([word], np.uint64), np.array([certain]))
+            self.machine.changed[place : place + size] = same
+            operand = int(value.words[number]) if value.known[number] and (op.op != "cas" or swapped) else None
+            new = operand if swapped else None
+            if old is not None and operand is not None and not swapped and op.type.kind not in ("f", "bf"):
+                new = arithmetic.compute(op.op, op.type, old, operand)
+            change = op.op, op.type, operand
+            self.machine.tell("write", ("flag", place), size, at, threads[number : number + 1])
+            self.locations.written(location, thread, new, level, op.sem in ("release", "acq_rel"), change)
+        for register in op.dst:
+            self.machine.assign(register, threads, unknown(len(threads)))
+            if register is not None:
+                self.machine.origins.setdefault(register.name, {}).update(found)
+
+    def _swapped(self, op: ops.Atomic, old: int | None, thread: int) -> bool | None:
+        """Whether a ``cas`` writes, if that is known; of other executions it is not."""
+        if op.op != "cas" or old is None or not self.machine.plan.exact:
+            return None
+        self.machine.strong.swaps = True
+        compared = self.machine.operand(op.operands[0][0], op.type, np.array([thread]))
+        return bool(int(compared.words[0]) == old) if compared.known[0] else None
+
+    def _comes(self, location: Location, at: int, thread: int) -> bool:
+        """Whether a thread does an atomic operation now, and does not wait for those that it is to come after."""
+        number = self._arrivals.get((location, thread), 0) + 1
+        arrival = location, thread, number
+        if not self.machine.plan.last.get(arrival, frozenset()) <= self._arrived:
+            self.machine.mode[thread], self.machine.pc[thread] = WAITS, at
+            self.later.append(thread)
+            return False
+        self._arrivals[location, thread] = number
+        self._arrived.add(arrival)
+        self.machine.mode[self.later] = RUNS
+        self.later = []
+        return True

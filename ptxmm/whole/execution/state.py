@@ -1,0 +1,200 @@
+"""Where the threads of a launch are, and what their registers hold."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
+from ptxmm.program.placement import WARP_SIZE
+from ptxmm.program.symbols import symbols
+from ptxmm.ptx import ops
+from ptxmm.ptx.isa import uses
+from ptxmm.whole.arrays import Flags, Numbers, Words
+from ptxmm.whole.execution.values import Value, constant, cut, unknown
+from ptxmm.whole.memory import Memory
+from ptxmm.whole.order.clocks import Clocks
+from ptxmm.whole.order.history import History, Kind
+from ptxmm.whole.order.origins import ELECTED, Decision, Origin
+from ptxmm.whole.result import Answer
+
+RUNS, WAITS, ENDED = range(3)
+
+
+class Stopped(Exception):
+    """The execution can't go on: ``word`` says what it means (see ``result.Answer``); at the instruction ``at``.
+    ``refutes``: what is claimed of the launch and does not hold, as this execution shows (one of ``claims.CLAIMS``)."""
+
+    def __init__(
+        self, word: Answer, message: str, at: int | None = None, thread: int | None = None, refutes: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.word, self.message, self.at, self.thread, self.refutes = word, message, at, thread, refutes
+
+
+class State:
+    """The threads of a launch of ``kernel``: ``count`` in all, ``size`` in a CTA; after them come the leaders of warps,
+    if there are elections (``leaders``). ``cta``: the CTA of each; ``pc``: the instruction that each
+    comes to; ``mode``: whether it runs, waits or has ended. ``clusters``: the cluster of each CTA. ``changes``: how
+    often a register or memory got another value; ``turn``: how often somebody operated on an mbarrier. ``undecided``:
+    why other executions may be another matter, if that is known; ``exact``: whether what is not ordered here is not so
+    in this execution. ``origins``: of registers whose value depends on what a read found, by thread; ``decisions``:
+    what was executed or not because of them. ``history``: what is done to synchronize, if that is asked for."""
+
+    def __init__(self, kernel: Kernel, before: State | None = None, turned: bool = False) -> None:
+        """``before``: another execution of the same launch; ``turned``: as of ``Memory``."""
+        grid = kernel.grid
+        self.kernel, self.body = kernel, kernel.code.body
+        self.size, self.count = grid.size, grid.ctas * grid.size
+        located = [cluster_of(grid, cta) for cta in range(grid.ctas)]
+        self.clusters = np.array([cluster for cluster, _ in located], np.int64)
+        self.memory = Memory(kernel.variables, {n for op in self.body for n in symbols(op)}, located, self.size, turned)
+        self.elects = any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in self.body)
+        self.leads = False
+        warps = -(-self.size // WARP_SIZE)
+        self.clocks = Clocks(self.count, self.size, warps if self.elects else 0)
+        self.cta = self.memory.cta = self.clocks.cta
+        self.every = len(self.cta)
+        self.pc = np.zeros(self.every, np.int64)
+        self.mode = np.full(self.every, RUNS, np.int8)
+        self.mode[self.count :] = ENDED
+        self.changes = self.turn = 0
+        self.undecided: Stopped | None = None
+        self.exact = True
+        self.history: History | None = None
+        self._registers: dict[str, Value] = {}
+        self.origins: dict[str, dict[int, Origin]] = {}
+        self.decisions: dict[tuple[Origin, int], Decision] = {}
+        self.apart: dict[int, tuple[Origin, bool]] = {}
+        self._special: dict[str, Value] = {} if before is None else before._special
+        if before is None:
+            self._start()
+        self._registers |= self._special
+
+    def tell(self, kind: Kind, what: Hashable, number: int, at: int, agents: Numbers) -> None:
+        """``agents`` do something to synchronize."""
+        if self.history is not None:
+            self.history.add(kind, what, number, at, agents)
+
+    def doubt(self, message: str, at: int | None, thread: int) -> None:
+        """This execution goes on, but says nothing of others."""
+        if self.undecided is None:
+            self.undecided = Stopped("undecided", message, at, thread)
+
+    def unordered(self, message: str, at: int, thread: int) -> None:
+        """Something undefined, for nothing orders it."""
+        if self.exact:
+            raise Stopped("undefined", message, at, thread)
+        self.doubt(message, at, thread)
+
+    def _start(self) -> None:
+        """What the launch says of the special registers that the kernel reads; clocks may be anything."""
+        grid, used = self.kernel.grid, {name for op in self.body for name, _ in uses(op)}
+        ctas = [special_values(grid, cta, 0) for cta in range(grid.ctas)]
+        threads = [special_values(grid, 0, thread) for thread in range(grid.size)]
+        clocks = {f"sreg {name}" for name in CLOCKS}
+        for name in (ctas[0].keys() & used) - clocks:
+            # Each is the same in all threads of a CTA, or in all CTAs.
+            first, second = (np.array([values[name] for values in part], np.uint64) for part in (ctas, threads))
+            words = np.zeros(self.every, np.uint64)
+            words[: self.count] = (first[:, None] - first[0] + second[None, :]).ravel()
+            self._special[name] = Value(words, np.arange(self.every) < self.count)
+        for name, half in self.kernel.workspace.items():
+            address = self.memory.symbols[half.place.name]
+            self._special[name] = constant(address >> 32 * half.high, 32, self.every)
+
+    def warp(self, thread: int) -> int:
+        """The number of the warp of a thread, in the launch."""
+        return thread // self.size * -(-self.size // WARP_SIZE) + thread % self.size // WARP_SIZE
+
+    def members(self, warp: int) -> list[int]:
+        """The threads of a warp."""
+        cta, number = divmod(warp, -(-self.size // WARP_SIZE))
+        first = number * WARP_SIZE
+        return [cta * self.size + t for t in range(first, min(first + WARP_SIZE, self.size))]
+
+    def bits(self, register: ops.Reg) -> int:
+        """The width of a register."""
+        return self.kernel.code.registers[register.name].bits
+
+    def truth(self, at: int, threads: Numbers, register: str) -> Flags:
+        """What a predicate is, on which it depends what is executed; ``apart`` gets the threads in which that depends
+        on who is elected."""
+        self.apart = {}
+        value = self.register(register, threads)
+        holds: Flags = value.words != 0
+        origins = self.origins.get(register, {})
+        for number in np.flatnonzero(~value.known).tolist():
+            thread = int(threads[number])
+            if thread not in origins:
+                message = "whether this is executed depends on a value that is not worked out"
+                raise Stopped("undecided", message, at, thread)
+            origin = origins[thread]
+            holds[number] = origin.word != 0
+            if any(kind == ELECTED for kind, _ in origin.reads()):
+                self.apart[thread] = origin, bool(holds[number])
+                continue
+            self.decisions.setdefault((origin, at), Decision(origin, bool(holds[number]), at, thread))
+        return holds
+
+    def register(self, name: str, threads: Numbers) -> Value:
+        value = self._registers.get(name)
+        if value is None:
+            return unknown(len(threads))
+        return Value(value.words[threads], value.known[threads])
+
+    def assign(self, register: ops.Reg | None, threads: Numbers, value: Value) -> None:
+        """Give a register a value in some threads."""
+        if register is None:
+            return
+        held = self._registers.get(register.name)
+        if held is None:
+            held = self._registers[register.name] = unknown(self.every)
+        if (held.words[threads] != value.words).any() or (held.known[threads] != value.known).any():
+            self.changes += 1
+        held.words[threads], held.known[threads] = value.words, value.known
+        if origins := self.origins.get(register.name):
+            for thread in threads.tolist():
+                origins.pop(thread, None)
+
+    def lose(self, name: str, threads: Numbers) -> None:
+        """Nothing is known of a register in some threads."""
+        self.assign(ops.Reg(name), threads, unknown(len(threads)))
+
+    def put(self, name: str, thread: int, word: int) -> None:
+        """Give a register a value in one thread."""
+        self.assign(ops.Reg(name), np.array([thread]), Value(np.array([word], np.uint64), np.ones(1, np.bool_)))
+
+    def share(self, name: str, lanes: Numbers, leader: int) -> None:
+        """Give a leader what a register is in all of its lanes, if it is elected."""
+        value = self.register(name, lanes)
+        words = {int(word) if known else None for word, known in zip(value.words, value.known, strict=True)}
+        if words == {None}:
+            origins = [self.origins.get(name, {}).get(thread) for thread in lanes.tolist()]
+            elected = {(ELECTED, leader): 1}
+            if all(origin is not None and set(origin.reads()) == elected.keys() for origin in origins):
+                words = {None if origin is None else origin.given(elected) for origin in origins}
+        if len(words) == 1 and (word := words.pop()) is not None:
+            self.put(name, leader, word)
+        else:
+            self.lose(name, np.array([leader]))
+
+    def operand(self, operand: ops.Operand, type_: ops.Type, threads: Numbers) -> Value:
+        """The value of a source operand, as one of ``type_``."""
+        match operand:
+            case ops.Reg(name):
+                value = self.register(name, threads)
+                return Value(cut(value.words, type_.bits), value.known)
+            case ops.Imm(number):
+                return constant(number, type_.bits, len(threads))
+            case ops.Sym(name, offset):
+                address = self.memory.symbols.get(name)
+                return unknown(len(threads)) if address is None else constant(address + offset, 64, len(threads))
+
+    def sure(self, value: Value, at: int, what: str) -> Words:
+        """The numbers of a value that all else depends on."""
+        if not value.known.all():
+            raise Stopped("undecided", f"{what} depends on a value that is not worked out", at)
+        return value.words

@@ -1,0 +1,1 @@
+"""What orders a launch: is it needed, and what is missing."""

@@ -1,0 +1,330 @@
+"""Pairs of accesses of which one writes and that nothing orders (PTX ISA 8.7.1).
+
+The execution is a linear extension of causality order. So of the accesses of one cell, in the order of the execution,
+only neighbours need to be compared: a run of reads, or of atomic operations, with each write before and after it, and
+a write with the next one. Where all of these are ordered, so are all others, as the order is transitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from ptxmm.whole.arrays import Flags, Numbers
+from ptxmm.whole.memory import Memory
+from ptxmm.whole.order.clocks import Clocks, Layer
+from ptxmm.whole.order.strong import ALL, CLUSTER, CTA, WEAK
+from ptxmm.whole.order.trace import ASYNC, ATOMIC, GENERIC, READ, WRITE, Trace
+
+_MIX = 0x9E3779B97F4A7C15
+_PAIRS = 1 << 22
+"""So many pairs are compared at once."""
+
+
+class Accesses(Struct):
+    """The accesses of cells that some thread writes, by cell and in the order of the execution; the columns of a
+    ``Trace``, with the ``cell`` and the number of the ``row`` there."""
+
+    cell: Numbers
+    place: Numbers
+    size: Numbers
+    agent: Numbers
+    clock: Numbers
+    view: Numbers
+    kind: Numbers
+    instruction: Numbers
+    proxy: Numbers
+    row: Numbers
+
+    def __len__(self) -> int:
+        return len(self.cell)
+
+
+def accesses(memory: Memory, trace: Trace) -> Accesses:
+    """What the threads of a launch did to memory that several of them may access."""
+    columns = trace.columns()
+    instance = memory.instance_of(columns["place"])
+    alone = np.array([item.variable.space == "local" for item in memory.instances], np.bool_)
+    written = np.zeros(len(memory.instances), np.bool_)
+    written[instance[columns["kind"] != READ]] = True
+    kept = np.flatnonzero((written & ~alone)[instance])
+    columns, instance = {name: column[kept] for name, column in columns.items()}, instance[kept]
+    starts, ends = columns["place"], columns["place"] + columns["size"]
+    bounds = np.unique(np.concatenate((starts, ends)))
+    begin = np.searchsorted(bounds, starts)
+    counts = np.searchsorted(bounds, ends) - begin
+    rows = np.repeat(np.arange(len(kept)), counts)
+    inside = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    cell = bounds[begin[rows] + inside]
+    order = np.argsort(cell, kind="stable")
+    rows, cell = rows[order], cell[order]
+    # Of cells that are only read nothing is asked.
+    _, number = np.unique(cell, return_inverse=True)
+    changed = np.zeros(number.max(initial=-1) + 1, np.bool_)
+    changed[number[columns["kind"][rows] != READ]] = True
+    asked = changed[number]
+    rows = rows[asked]
+    return Accesses(cell[asked], row=kept[rows], **{name: column[rows] for name, column in columns.items()})
+
+
+def unordered(
+    found: Accesses,
+    clocks: Clocks,
+    levels: Numbers,
+    clusters: Numbers,
+    proxies: Sequence[str],
+    same: Numbers,
+    free: bool = False,
+) -> Iterator[tuple[int, int]]:
+    """Pairs of ``found`` (by number) that conflict and that nothing orders, the one that was executed first before.
+
+    ``levels``: for each instruction how wide its scope is, ``clusters``: the cluster of each CTA; strong accesses of
+    the same bytes in each other's scope do not conflict (8.7.1). ``proxies``: the names of the proxies, by numbers.
+    ``same``: for each access the number of the value that it writes where writes of one value may race, else -1.
+    ``free``: reads need no proxy fence before copies (``proxy-war=free``).
+    """
+    if not len(found):
+        return
+    check = _Check(found, clocks, levels, clusters, proxies, free)
+    level = levels[found.instruction]
+    other = (found.proxy != 0) | (found.agent >= clocks.threads) | ((level != WEAK) & (found.kind == READ))
+    shared = np.unique(found.cell[same >= 0])
+    apart = np.isin(found.cell, found.cell[other]) | np.isin(found.cell, shared)
+    near = np.flatnonzero(~apart)
+    kind = np.where(level[near] != WEAK, ATOMIC, found.kind[near])
+    starts = np.ones(len(near), np.bool_)
+    starts[1:] = (np.diff(found.cell[near]) != 0) | (np.diff(kind) != 0) | (kind[1:] == WRITE)
+    first = np.flatnonzero(starts)
+    last = np.append(first[1:], len(near))
+    follows = np.append(np.diff(found.cell[near[first]]) == 0, np.zeros(min(len(first), 1), np.bool_))
+    for before, behind in _batches(first, last, follows):
+        yield from check.all(near[before], near[behind])
+    for run in np.flatnonzero((kind[first] == ATOMIC) & (last - first > 1)).tolist():
+        yield from check.among(near[first[run] : last[run]])
+    copied = np.unique(found.cell[(found.proxy != 0) | (found.agent >= clocks.threads)])
+    copied = np.setdiff1d(copied, shared)
+    seen: set[bytes] = set()
+    for first, end in np.searchsorted(found.cell, np.stack((shared, shared + 1), axis=1)).tolist():
+        alike = check.alike(first, end) + same[first:end].tobytes()
+        if alike not in seen:
+            seen.add(alike)
+            yield from check.differing(first, end, same)
+    for cell in np.setdiff1d(found.cell[apart], np.union1d(copied, shared)).tolist():
+        yield from check.every(slice(*np.searchsorted(found.cell, (cell, cell + 1))))
+    bounds = np.searchsorted(found.cell, np.stack((copied, copied + 1), axis=1))
+    yield from check.latest(*bounds.T)
+
+
+def _ranges(first: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+    """All numbers from each of ``first`` up to its ``end``, and which one of these each belongs to."""
+    lengths = end - first
+    which = np.repeat(np.arange(len(first)), lengths)
+    return np.arange(len(which)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + first[which], which
+
+
+def _batches(first: Numbers, last: Numbers, same: Flags) -> Iterator[tuple[Numbers, Numbers]]:
+    """All pairs of each run with the next one of the same cell, some at a time."""
+    runs = np.flatnonzero(same)
+    lengths = (last - first)[runs]
+    after = (last - first)[runs + 1]
+    products = lengths * after
+    at = 0
+    while at < len(runs):
+        end = at + max(1, int(np.searchsorted(np.cumsum(products[at:]), _PAIRS, "right")))
+        part, count = runs[at:end], products[at:end]
+        which = np.repeat(np.arange(len(part)), count)
+        inside = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+        wide = after[at:end][which]
+        yield first[part][which] + inside // wide, first[part + 1][which] + inside % wide
+        at = end
+
+
+def racing(found: Accesses, clocks: Clocks, same: Numbers) -> set[int]:
+    """The instructions of writes of the ``same`` value that nothing orders."""
+    rows = np.flatnonzero(same >= 0)
+    rows = rows[np.lexsort((rows, same[rows], found.cell[rows]))]
+    one, other = rows[:-1], rows[1:]
+    near = (found.cell[one] == found.cell[other]) & (same[one] == same[other])
+    one, other = one[near], other[near]
+    ordered = clocks.after(found.view[other], found.agent[other], found.agent[one], found.clock[one])
+    return {*found.instruction[one[~ordered]].tolist(), *found.instruction[other[~ordered]].tolist()}
+
+
+class _Check(Struct):
+    """What asks of pairs of ``found`` whether they are ordered or morally strong."""
+
+    found: Accesses
+    clocks: Clocks
+    levels: Numbers
+    clusters: Numbers
+    proxies: Sequence[str]
+    free: bool
+
+    def all(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
+        """Those pairs that are not ordered."""
+        wrong = np.flatnonzero(~self._ordered(before, behind))
+        yield from zip(before[wrong].tolist(), behind[wrong].tolist(), strict=True)
+
+    def among(self, run: Numbers) -> Iterator[tuple[int, int]]:
+        """Of a run of strong accesses those that are neither morally strong nor ordered."""
+        wide = self._wide(run)
+        for number in run[~wide].tolist():
+            yield from self._against(number, run[(run < number) | (wide & (run > number))])
+
+    def every(self, cell: slice) -> Iterator[tuple[int, int]]:
+        """All pairs of one cell: strong accesses need not be ordered."""
+        yield from self.among(np.arange(len(self.found))[cell])
+
+    def alike(self, first: int, end: int) -> bytes:
+        """What the order of the accesses of a cell, from ``first`` to ``end``, depends on."""
+        found = self.found
+        columns = (found.agent, found.clock, found.view, found.kind, found.instruction, found.proxy, found.size)
+        parts = [column[first:end].tobytes() for column in columns]
+        return b"".join((*parts, (found.place[first:end] - found.cell[first:end]).tobytes()))
+
+    def latest(self, first: Numbers, end: Numbers) -> Iterator[tuple[int, int]]:
+        """What is not ordered of the accesses of cells that copies access, each from ``first`` to ``end``: what
+        precedes a copy need not precede what follows it. So each access is compared with the latest ones before it of
+        each agent; who knows of them knows of all. Of cells that have the same history one is looked at."""
+        rows, numbers = _ranges(first, end)
+        extents = self._extents(rows, numbers)
+        chosen = self._unlike(rows, extents, first, end)
+        rows, extents = rows[chosen], extents[chosen]
+        keys = (self.found.agent[rows], self.found.kind[rows], self.found.instruction[rows], extents, numbers[chosen])
+        order = np.lexsort((rows, *keys))
+        alike = np.logical_and.reduce([np.diff(key[order]) == 0 for key in keys])
+        until = end[numbers[chosen]] - 1
+        until[order[:-1][alike]] = rows[order[1:][alike]]
+        counts = until - rows
+        at = 0
+        while at < len(rows):
+            stop = at + max(1, int(np.searchsorted(np.cumsum(counts[at : at + _PAIRS]), _PAIRS, "right")))
+            which, behind = rows[at:stop], until[at:stop]
+            later, mine = _ranges(which + 1, behind + 1)
+            yield from self._weak(which[mine], later)
+            at = stop
+
+    def _weak(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
+        """Those pairs that conflict and that are neither morally strong nor ordered."""
+        found = self.found
+        weak = ((found.kind[before] != READ) | (found.kind[behind] != READ)) & ~self._strong(before, behind)
+        before, behind = before[weak], behind[weak]
+        order = np.lexsort((before, behind))
+        yield from self.all(before[order], behind[order])
+
+    def _extents(self, rows: Numbers, numbers: Numbers) -> Numbers:
+        """For each access a number that it has in common with those of the same bytes in its cell, the same in cells
+        that are alike."""
+        place, size = self.found.place[rows], self.found.size[rows]
+        order = np.lexsort((rows, size, place, numbers))
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = np.logical_or.reduce([np.diff(column[order]) != 0 for column in (numbers, place, size)])
+        heads = np.flatnonzero(fresh)
+        first = np.empty(len(rows), np.int64)
+        first[order] = rows[order[heads[np.cumsum(fresh) - 1]]]
+        starts = np.flatnonzero(np.append(True, np.diff(numbers) != 0)) if len(rows) else np.zeros(0, np.int64)
+        return first - rows[starts][numbers]
+
+    def _unlike(self, rows: Numbers, extents: Numbers, first: Numbers, end: Numbers) -> Flags:
+        """Which accesses are of cells that have another history than all cells before them."""
+        if not len(rows):
+            return np.zeros(0, np.bool_)
+        found = self.found
+        columns = (found.agent, found.clock, found.view, found.kind, found.instruction, found.proxy, found.size)
+        parts = np.stack((*(column[rows] for column in columns), extents))
+        lengths = end - first
+        starts = np.cumsum(lengths) - lengths
+        inside = np.arange(len(rows)) - np.repeat(starts, lengths)
+        mixed = np.zeros(len(rows), np.uint64)
+        for part in (*parts, inside):
+            mixed = (mixed ^ part.astype(np.uint64)) * np.uint64(_MIX)
+            mixed ^= mixed >> np.uint64(29)
+        sums = np.add.reduceat(mixed, starts)
+        _, representative, which = np.unique(sums, return_index=True, return_inverse=True)
+        other = representative[which]
+        # Cells with the same sum are alike if all of their accesses are.
+        alike = lengths == lengths[other]
+        cells = np.repeat(np.arange(len(first)), lengths)
+        there = np.where(alike[cells], starts[other][cells] + inside, np.arange(len(rows)))
+        equal = (parts == parts[:, there]).all(axis=0)
+        alike &= np.logical_and.reduceat(equal, starts)
+        new = ~alike
+        new[representative] = True
+        chosen: Flags = new[cells]
+        return chosen
+
+    def differing(self, first: int, end: int, same: Numbers) -> Iterator[tuple[int, int]]:
+        """What is not ordered of the accesses of one cell but for writes of the ``same`` value: as these need not be
+        ordered, all pairs of others are compared."""
+        for number in range(first + 1, end):
+            others = np.arange(first, number)
+            if same[number] >= 0:
+                others = others[same[first:number] != same[number]]
+            if others.size:
+                yield from self._against(number, others)
+
+    def _against(self, number: int, others: Numbers) -> Iterator[tuple[int, int]]:
+        """What of ``others`` conflicts with an access and is not ordered."""
+        found = self.found
+        if found.kind[number] == READ:
+            others = others[found.kind[others] != READ]
+        others = others[~self._strong(others, np.full(len(others), number))]
+        yield from self.all(np.minimum(others, number), np.maximum(others, number))
+
+    def _wide(self, run: Numbers) -> Flags:
+        """Which accesses of one cell are morally strong with each other, at least, as their scopes have all threads of
+        the launch, or are all the same CTA's."""
+        found = self.found
+        level = self.levels[found.instruction[run]]
+        alone = len(np.unique(self.clocks.cta[found.agent[run]])) == 1
+        wide: Flags = (level == ALL) | (alone & (level != WEAK))
+        wide &= found.proxy[run] == 0
+        extents = np.stack((found.place[run], found.size[run]), axis=1)
+        if wide.any():
+            kinds, counts = np.unique(extents[wide], axis=0, return_counts=True)
+            wide &= (extents == kinds[int(counts.argmax())]).all(axis=1)
+        return wide
+
+    def _strong(self, before: Numbers, behind: Numbers) -> Flags:
+        """Which pairs are strong accesses in each other's scope, of the same bytes (8.7)."""
+        found, cta = self.found, self.clocks.cta
+        one, other = cta[found.agent[before]], cta[found.agent[behind]]
+        level = np.minimum(self.levels[found.instruction[before]], self.levels[found.instruction[behind]])
+        near = self.clusters[one] == self.clusters[other]
+        strong: Flags = (level == ALL) | ((level == CLUSTER) & near) | ((level == CTA) & (one == other))
+        for column in (found.place, found.size, found.proxy):
+            strong &= column[before] == column[behind]
+        strong &= (found.proxy[before] == 0) | ((found.kind[before] == ATOMIC) & (found.kind[behind] == ATOMIC))
+        return strong
+
+    def _ordered(self, before: Numbers, behind: Numbers) -> Flags:
+        found, clocks = self.found, self.clocks
+        given = found.view[behind], found.agent[before], found.clock[before]
+        ordered = clocks.after(given[0], found.agent[behind], *given[1:])
+        here, there = found.proxy[before], found.proxy[behind]
+        ctas = clocks.cta[found.agent[before]], clocks.cta[found.agent[behind]]
+        names = [name.partition(".")[0] for name in self.proxies]
+        same = np.array([names.index(name) for name in names])
+        apart = (same[here] != same[there]) | ((here != 0) & (ctas[0] != ctas[1]))
+        # Who knows of an asynchronous operation knows of its completion, with a proxy fence of its own (9.7.10.24.2).
+        here = np.where(np.array([name == ASYNC for name in names])[here], 0, here)
+        through = ordered & apart & ((here != 0) | (there != 0))
+        if self.free:
+            overwrites = (found.kind[before] == READ) & (found.proxy[before] == 0) & (found.kind[behind] != READ)
+            through &= ~(overwrites & (there != 0))
+        through = np.flatnonzero(through)
+        if through.size:
+            layers = [
+                self._layer(*row) for row in zip(*(c[through].tolist() for c in (here, there, ctas[1])), strict=True)
+            ]
+            passed = clocks.passed(layers, *(column[through] for column in given))
+            ordered[through] = passed & np.array([kind != GENERIC for kind, _, _ in layers])
+        return ordered
+
+    def _layer(self, before: int, behind: int, cta: int) -> Layer:
+        """The layer that has what precedes the proxy fences between two accesses (8.9.5)."""
+        if before and behind:
+            return (self.proxies[before] if before == behind else GENERIC), "both", cta
+        return (self.proxies[behind], "enter", cta) if behind else (self.proxies[before], "leave", -1)

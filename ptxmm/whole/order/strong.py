@@ -1,0 +1,290 @@
+"""Strong accesses as synchronization: what writes release, what reads find and acquire (PTX ISA 8.8, 8.9.2, 8.9.4).
+
+For each location that a strong access or an atomic operation touches there is a log of all its writes. A write carries
+*heads*, the first operations of the release patterns that it ends: itself, if it releases; releases of the location by
+the same thread before it; fences of the thread before it. Along a chain of atomic operations they are handed on. A
+read with an acquire, or a fence behind it, acquires from them if both are in each other's scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from msgspec import Struct
+
+from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Numbers
+from ptxmm.whole.order.clocks import Clocks, Release
+from ptxmm.whole.order.origins import Inputs, Key
+
+WEAK, CTA, CLUSTER, ALL = range(4)
+"""How wide a scope is; a weak access has none."""
+Location: TypeAlias = tuple[int, int]
+"""The place in the arena and the size."""
+Arrival: TypeAlias = tuple[Location, int, int]
+"""An atomic operation: its location, the thread, and the number of it among those of the thread there, from 1."""
+_NONE: Mapping[Arrival, frozenset[Arrival]] = {}
+INITIAL = -1
+"""The thread of what is there before the launch."""
+
+
+class Head(Struct, frozen=True):
+    """The first operation of a release pattern: what it releases, and how wide its scope is."""
+
+    release: Release
+    level: int
+
+
+class Write(Struct, frozen=True):
+    """A write of a location: the thread with its clock and view, the place of the write in the execution; what it
+    leaves there (None: unknown); how wide its scope is, its ``heads``; of an atomic operation that depends on what was
+    there before, what it does with it (``change``)."""
+
+    thread: int
+    clock: int
+    view: int
+    order: int
+    value: int | None
+    level: int
+    heads: tuple[Head, ...]
+    change: tuple[str, ops.Type, int | None] | None = None
+
+
+class Read(Struct):
+    """A read of a location whose result may depend on the schedule: by the instruction ``at``, ``kind``: ``poll``,
+    ``load`` or ``atomic``; the number of its location's writes before it; the tails that acquired from it, by how wide
+    their scopes are; of a poll, its start and the registers that it began with."""
+
+    kind: str
+    at: int
+    thread: int
+    clock: int
+    view: int
+    order: int
+    location: Location
+    level: int
+    seen: int
+    key: Key
+    tails: set[int]
+    heads: tuple[Head, ...]
+    waited: tuple[int, Inputs] | None = None
+
+
+class Log(Struct):
+    """The writes of a location; the heads that its last one carries; ``mixed``: whether accesses of other bytes
+    overlap it."""
+
+    writes: list[Write]
+    chain: list[Head]
+    mixed: bool = False
+
+
+def arrivals(location: Location, log: Log) -> list[Arrival | None]:
+    """For each write of a log the atomic operation that it is, None for those that are none."""
+    counts: dict[int, int] = {}
+    found: list[Arrival | None] = []
+    for write in log.writes:
+        if write.change is not None:
+            counts[write.thread] = counts.get(write.thread, 0) + 1
+        found.append(None if write.change is None else (location, write.thread, counts[write.thread]))
+    return found
+
+
+class Plan(Struct):
+    """What is known of the other executions, from runs before: for each read, and each width of the scope of what
+    acquires behind it, the releases that it has acquired whatever it found; instructions whose results differ, and
+    registers that loops leave different. ``exact``: follow this one execution, all that it acquires. ``last``: atomic
+    operations that come last, and those that they come after. ``weakest``: of loops that wait, by their starts, how
+    wide the scope is at least of the load that ends them, and whether it acquires."""
+
+    exact: bool
+    allowed: dict[tuple[Key, int], frozenset[Release]]
+    unknown: set[int]
+    forgotten: dict[int, set[str]]
+    watched: set[Location]
+    last: Mapping[Arrival, frozenset[Arrival]] = _NONE
+    weakest: dict[int, tuple[int, bool]] = {}
+
+
+def follow(last: Mapping[Arrival, frozenset[Arrival]] = _NONE) -> Plan:
+    """The plan of one execution as it is; ``last``: as of ``Plan``."""
+    return Plan(True, {}, set(), {}, set(), last)
+
+
+class Strong:
+    """The logs of one execution; ``clusters``: for each CTA the number of its cluster. ``swaps``: whether it was this
+    execution that told whether a ``cas`` writes."""
+
+    def __init__(self, clocks: Clocks, clusters: Numbers, plan: Plan) -> None:
+        self.clocks, self.plan = clocks, plan
+        self._clusters = clusters
+        self.logs: dict[Location, Log] = {}
+        self.reads: list[Read] = []
+        self.order = 0
+        self._at: dict[int, set[Location]] = {}
+        self._fences: dict[int, dict[int, Head]] = {}
+        self._inits: dict[int, Head] = {}
+        self._released: dict[tuple[int, Location], dict[int, Head]] = {}
+        self._pending: dict[int, list[Read]] = {}
+        self._count: dict[int, int] = {}
+        self._sequential: dict[tuple[int, int], Release] = {}
+        self.swaps = False
+
+    def level(self, scope: str | None) -> int:
+        """How wide a scope is in this launch."""
+        return {None: WEAK, "cta": CTA, "cluster": CLUSTER}.get(scope, ALL)
+
+    def includes(self, level: int, one: int, other: int) -> bool:
+        """Whether threads of two CTAs are in a scope of the one."""
+        if level == CLUSTER:
+            return bool(self._clusters[one] == self._clusters[other])
+        return level == ALL or (level != WEAK and one == other)
+
+    def _mutual(self, level: int, thread: int, other_level: int, other: int) -> bool:
+        one, two = int(self.clocks.cta[thread]), int(self.clocks.cta[other])
+        return self.includes(level, one, two) and self.includes(other_level, two, one)
+
+    def log(self, location: Location, value: int | None) -> Log:
+        """The log of a location, which begins with the ``value`` that is there."""
+        if location not in self.logs:
+            self.logs[location] = Log([Write(INITIAL, 0, 0, self.order, value, WEAK, ())], [])
+            place, size = location
+            for byte in range(place, place + size):
+                for other in self._at.setdefault(byte, set()):
+                    self.logs[other].mixed = self.logs[location].mixed = True
+                self._at[byte].add(location)
+        return self.logs[location]
+
+    def overlapping(self, place: int, size: int) -> set[Location]:
+        """The locations with a log that have one of some bytes."""
+        return {location for byte in range(place, place + size) for location in self._at.get(byte, ())}
+
+    def write(
+        self, location: Location, thread: int, value: int | None, level: int, releases: bool,
+        change: tuple[str, ops.Type, int | None] | None = None,
+    ) -> None:  # fmt: skip
+        """A thread writes a location that has a log."""
+        log = self.logs[location]
+        view = int(self.clocks.views(np.array([thread]))[0])
+        clock = int(self.clocks.clock[thread])
+        heads: tuple[Head, ...] = ()
+        if level != WEAK:
+            mine = self._released.setdefault((thread, location), {})
+            if releases:
+                mine[level] = Head(self.clocks.release(thread), level)
+            heads = (*mine.values(), *self._fences.get(thread, {}).values())
+        last = log.writes[-1]
+        linked = change is not None and last.thread != INITIAL and self._linked(last, thread, level)
+        log.chain = [*log.chain, *heads] if linked and heads else log.chain if linked else [*heads]
+        self.order += 1
+        log.writes.append(Write(thread, clock, view, self.order, value, level, heads, change))
+
+    def _linked(self, write: Write, thread: int, level: int) -> bool:
+        """Whether a read of ``thread`` observes a write (8.9.2)."""
+        return write.thread == thread or self._mutual(write.level, write.thread, level, thread)
+
+    def read(
+        self, kind: str, at: int, location: Location, thread: int, level: int, acquires: bool,
+        waited: tuple[int, Inputs] | None = None,
+    ) -> Key:  # fmt: skip
+        """A thread reads what was written last; the key of the read."""
+        log = self.logs[location]
+        self.order += 1
+        number = self._count[thread] = self._count.get(thread, 0) + 1
+        last = log.writes[-1]
+        heads = tuple(log.chain) if last.thread != INITIAL and self._linked(last, thread, level) else ()
+        view, clock = int(self.clocks.views(np.array([thread]))[0]), int(self.clocks.clock[thread])
+        found = Read(
+            kind,
+            at,
+            thread,
+            clock,
+            view,
+            self.order,
+            location,
+            level,
+            len(log.writes),
+            (thread, number),
+            set(),
+            heads,
+            waited,
+        )
+        self.reads.append(found)
+        if kind == "load" and not self.plan.exact:
+            return found.key
+        if not heads:
+            return found.key
+        pending = self._pending.setdefault(thread, [])
+        pending.append(found)
+        if acquires:
+            self._acquire(thread, level, [read for read in pending if read.location == location])
+            if level == ALL:
+                self._pending[thread] = [read for read in pending if read.location != location]
+        return found.key
+
+    def _acquire(self, thread: int, level: int, reads: Iterable[Read]) -> None:
+        chosen: set[Release] = set()
+        for read in reads:
+            read.tails.add(level)
+            allowed = self.plan.allowed.get((read.key, level))
+            for head in read.heads:
+                near = self._mutual(head.level, head.release.agent, level, thread)
+                if near and (allowed is None or head.release in allowed):
+                    chosen.add(head.release)
+        self.clocks.acquire(np.array([thread]), chosen)
+
+    @property
+    def choices(self) -> bool:
+        """Whether another execution may have been ordered, or found something, that this one has not."""
+        if self._sequential or self.swaps or any(read.kind != "atomic" or read.tails for read in self.reads):
+            return True
+        return any(write.level and write.change is None for log in self.logs.values() for write in log.writes)
+
+    def usable(self, heads: Iterable[Head], level: int, thread: int) -> set[Release]:
+        """What of ``heads`` an operation of ``thread`` that ends an acquire pattern gets."""
+        return {h.release for h in heads if self._mutual(h.level, h.release.agent, level, thread)}
+
+    def fenced(self, thread: int) -> Iterable[Head]:
+        """The fences of a thread that release what comes before them."""
+        return self._fences.get(thread, {}).values()
+
+    def released(self, thread: int, releases: bool) -> tuple[Head, ...]:
+        """What an arrival at a barrier of a cluster releases (8.9.4 (3)); without ``.release`` that of fences."""
+        heads = (*self.fenced(thread), *filter(None, [self._inits.get(thread)]))
+        return (*heads, Head(self.clocks.release(thread), CLUSTER)) if releases else heads
+
+    def initialised(self, thread: int, release: Release) -> None:
+        """A thread hands on by barriers of its cluster which mbarriers it has initialised (9.7.14.4)."""
+        self._inits[thread] = Head(release, CLUSTER)
+
+    def pend(self, thread: int, head: Head) -> None:
+        """A thread comes after ``head`` from its next fence on that acquires."""
+        location = (-1, 0)
+        read = Read("mbarrier", 0, thread, 0, 0, 0, location, ALL, 0, (thread, 0), set(), (head,))
+        self._pending.setdefault(thread, []).append(read)
+
+    def fence(self, op: ops.Fence, threads: Sequence[int]) -> None:
+        """``fence``, ``membar``."""
+        level = self.level(op.scope)
+        for thread in threads:
+            if op.sem != "release" and self._pending.get(thread):
+                self._acquire(thread, level, self._pending[thread])
+                if level == ALL:
+                    del self._pending[thread]
+            if op.sem == "sc" and self.plan.exact:
+                self._order(thread, level)
+            elif op.sem != "acquire":
+                self._fences.setdefault(thread, {})[level] = Head(self.clocks.release(thread), level)
+
+    def _order(self, thread: int, level: int) -> None:
+        """Fence-SC order is that of the execution (8.9.3); each fence comes after the one before it in its scope."""
+        cta = int(self.clocks.cta[thread])
+        places = {CTA: (CTA, cta), CLUSTER: (CLUSTER, int(self._clusters[cta])), ALL: (ALL, 0)}
+        keys = [places[width] for width in (CTA, CLUSTER, ALL) if width <= level]
+        self.clocks.acquire(np.array([thread]), {self._sequential[key] for key in keys if key in self._sequential})
+        released = self.clocks.release(thread)
+        self._fences.setdefault(thread, {})[level] = Head(released, level)
+        for key in keys:
+            self._sequential[key] = released
