@@ -126,6 +126,8 @@ class Graph(Struct):
 
     nodes: list[Node] = field(default_factory=list)
     _known: dict[tuple[str, tuple[int, ...], str], Node] = field(default_factory=dict)
+    _names: dict[frozenset[str], frozenset[str]] = field(default_factory=dict)
+    """What nodes depend on, each set of names once: many nodes depend on the same."""
 
     def base(self, name: str, is_set: bool) -> Node:
         """A base set or relation."""
@@ -281,13 +283,14 @@ class Graph(Struct):
                 open_ = open_ or operand.open
         if not open_:
             total |= 1 << index
+        depends = depends or frozenset()
         node = Node(
             index,
             operator,
             operands,
             operator in _SETS if is_set is None else is_set,
             name,
-            depends or frozenset(),
+            self._names.setdefault(depends, depends),
             total,
             open_,
         )

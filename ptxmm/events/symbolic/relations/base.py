@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import groupby, pairwise
+from types import MappingProxyType
 
 from ptxmm.errors import PtxmmError
 from ptxmm.events.symbolic.barriers.scenarios import cta_key
@@ -40,31 +41,6 @@ class Base:
         self._always = sum(1 << i for i, p in enumerate(program.presence) if p == TRUE)
         self._sometimes = [i for i, p in enumerate(program.presence) if p != TRUE]
         self._varying: dict[str, dict[int, Formula]] = {}
-        self._relations: dict[str, Callable[[], Relation]] = {
-            "po": self._po,
-            "rf": self._rf,
-            "co": self._co,
-            "fr": self._fr,
-            "fsc": self._fsc,
-            "sync_fence": self._fsc,
-            "rmw": self._rmw,
-            "inscope": self._inscope,
-            "sr": self._same_scope,
-            "scta": self._same_cta,
-            "loc": lambda: self._where(lambda p, q: p.offset == q.offset and p.size == q.size, "physical"),
-            "ovl": lambda: self._where(_intersect, "physical"),
-            "vloc": lambda: self._where(lambda p, q: p.offset == q.offset and p.size == q.size, "virtual"),
-            "vovl": lambda: self._where(_intersect, "virtual"),
-            "addr": lambda: self._dependency("address"),
-            "data": lambda: self._dependency("data"),
-            "ctrl": self._control,
-            "syncbar": lambda: self.relation("barphase"),
-            "sync_barrier": lambda: self.relation("barphase"),
-            "id": self._identity,
-            "int": self._internal,
-            "ext": self._external,
-            "po-loc": lambda: self.algebra.intersection(self.relation("po"), self.relation("loc")),
-        }
 
     def __call__(self, name: str) -> EventSet | Relation:
         """The base set or relation called ``name``."""
@@ -95,8 +71,8 @@ class Base:
             return self.algebra.empty_set()
         if name == "0":
             return self.algebra.empty_relation()
-        if name in self._relations:
-            return self._relations[name]()
+        if name in _OWN:
+            return _OWN[name](self)
         if name in VARYING:
             return self._executed(VARYING[name](self.program, self.alternatives))
         if name in RELATIONS:
@@ -386,6 +362,36 @@ class Base:
         return self.algebra.difference(full, self.relation("int"))
 
 
+_OWN: Mapping[str, Callable[[Base], Relation]] = MappingProxyType(
+    {
+        "po": Base._po,
+        "rf": Base._rf,
+        "co": Base._co,
+        "fr": Base._fr,
+        "fsc": Base._fsc,
+        "sync_fence": Base._fsc,
+        "rmw": Base._rmw,
+        "inscope": Base._inscope,
+        "sr": Base._same_scope,
+        "scta": Base._same_cta,
+        "loc": lambda base: base._where(_coincide, "physical"),
+        "ovl": lambda base: base._where(_intersect, "physical"),
+        "vloc": lambda base: base._where(_coincide, "virtual"),
+        "vovl": lambda base: base._where(_intersect, "virtual"),
+        "addr": lambda base: base._dependency("address"),
+        "data": lambda base: base._dependency("data"),
+        "ctrl": Base._control,
+        "syncbar": lambda base: base.relation("barphase"),
+        "sync_barrier": lambda base: base.relation("barphase"),
+        "id": Base._identity,
+        "int": Base._internal,
+        "ext": Base._external,
+        "po-loc": lambda base: base.algebra.intersection(base.relation("po"), base.relation("loc")),
+    }
+)
+"""What the methods of ``Base`` give."""
+
+
 class _Near:
     """The events with places, each of an object, that may have a byte in common with a place."""
 
@@ -402,6 +408,10 @@ class _Near:
         found = self._at[name]
         first = bisect_left(found, (place.offset - self._longest[name] + 1,))
         return (event for _, event in found[first : bisect_left(found, (place.offset + max(1, place.size),))])
+
+
+def _coincide(p: Place, q: Place) -> bool:
+    return p.offset == q.offset and p.size == q.size
 
 
 def _intersect(p: Place, q: Place) -> bool:
