@@ -463,6 +463,85 @@ def test_what_is_found(body: str, word: str, reason: str | None, tmp_path: Path)
     assert (found.answer, reason or "") == (word, reason if reason and reason in (found.reason or "") else ""), found
 
 
+PLACES = """\
+.version 8.5
+.target sm_90
+.address_size 64
+// ptxmm: grid = 2
+// ptxmm: block = 1
+// ptxmm: cluster = 2
+// ptxmm: threads = "all"
+// ptxmm: args = ["g"]
+// ptxmm: [objects]
+// ptxmm: g = {{ type = "u32", count = 8, align = 16 }}
+// ptxmm: s = {{ init = 0 }}
+.visible .entry k(.param .u64 p)
+{{
+    .reg .pred %p<4>;
+    .reg .b32 %r<9>;
+    .reg .b64 %d<9>;
+    .local .align 8 .b8 l[16];
+    .shared .align 16 .b8 s[32];
+    .shared .align 8 .b64 m;
+    ld.param.u64 %d1, [p];
+    mov.u64 %d2, s;
+    cvta.shared.u64 %d3, %d2;
+    mov.u64 %d4, l;
+    cvta.local.u64 %d5, %d4;
+    mov.u32 %r1, %cluster_ctarank;
+    cvt.u32.u64 %r2, %d2;
+    mov.u32 %r3, m;
+    xor.b32 %r6, %r1, 1;
+    mapa.shared::cluster.u32 %r4, %r2, %r1;
+    mapa.shared::cluster.u32 %r5, %r3, %r1;
+    mapa.u64 %d6, %d3, %r6;
+    st.shared.u32 [s+28], 1;
+    mbarrier.init.shared.b64 [m], 1;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    {body}
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    ret;
+}}
+"""
+"""%d1 to %d6: generic addresses of global memory, shared memory (%d2: not generic), local memory, and that of the other
+CTA; %r4 and %r5: a variable and an mbarrier of the own CTA."""
+COUNTED = (
+    "mbarrier.arrive.expect_tx.shared.b64 _, [m], {}; {} "
+    "W: mbarrier.try_wait.parity.shared.b64 %p1, [m], 0; @!%p1 bra W;"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("ld.u32 %r7, [%d3]; ld.u32 %r7, [%d5]; ld.u32 %r7, [%d6];", None),
+        ("atom.relaxed.gpu.add.u32 %r7, [%d3], 1;", None),
+        ("red.relaxed.gpu.add.u32 [%d5], 1;", "this is .local memory"),
+        ("st.relaxed.gpu.u32 [%d5], 1;", "this is .local memory"),
+        ("st.u32 [%d5], 1;", None),
+        ("ld.global.u32 %r7, [%d3];", "this is .shared memory"),
+        ("cp.async.ca.shared.global [s+16], [%d1], 4; cp.async.wait_all;", None),
+        ("cp.async.ca.shared.global [s+16], [%d3], 4; cp.async.wait_all;", "this is .shared memory"),
+        (COUNTED.format(4, "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4], 7, [%r5];"),
+         "which has to be that of another one"),
+        (COUNTED.format(4, "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r4], 7, "
+                        "[%r5];"), "which has to be that of another one"),
+        ("fence.proxy.async; " + COUNTED.format(16, "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::"
+         "bytes [%r4], [s+16], 16, [%r5];"), "which has to be that of another one"),
+    ],
+)  # fmt: skip
+def test_memory_that_an_instruction_may_access(body: str, says: str | None, tmp_path: Path) -> None:
+    text = PLACES.format(body=body.replace("; ", ";\n    "))
+    found = answer(tmp_path / "k.ptx", text)
+    assert (found.answer, (says or "") in (found.reason or "")) == ("undefined" if says else "race-free", True), found
+    (test,) = parse_ptx(text, "k.ptx")
+    every = races(test, model_named("ptx-8.5"), limits=Limits(deadline=time.monotonic() + 20))
+    assert every.status == ("undefined" if says else "complete"), every
+
+
 @pytest.mark.parametrize(
     ("body", "word"),
     [

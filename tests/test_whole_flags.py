@@ -86,6 +86,13 @@ CASES = {
         "L: " + look() + look("relaxed.gpu", "%r4", 4)
         + "or.b32 %r3, %r3, %r4; setp.eq.u32 %p2, %r3, 0; @%p2 bra L;" + READ, None,
     ),
+    # The elements of a vector are in no order: each releases what is before them, and itself.
+    "two flags in a vector": (
+        WRITE + FENCE + "st.relaxed.gpu.global.v2.u32 [%d2], {1, 1};", wait() + READ, "race-free",
+    ),
+    "what stands beside a flag": (
+        "st.release.gpu.global.v2.u32 [%d2], {1, 1};", wait(at=4) + "ld.global.u32 %r9, [%d2];", None,
+    ),
     # Loops that end in several places.
     "staged": (WRITE + GIVE, staged("acquire.gpu", "acquire.gpu") + READ, "race-free"),
     "staged, relaxed later": (WRITE + GIVE, staged("acquire.gpu", "relaxed.gpu") + READ, None),

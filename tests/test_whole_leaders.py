@@ -110,6 +110,10 @@ def judged(tmp_path: Path, body: str) -> WholeResult:
         ("@!%p2 bra Z; mov.u32 %r7, %r2; @%p1 bra M; add.u32 %r7, %r2, 8; bra Y; M: st.shared.u32 [%r2+4], 1; "
          "Y: ld.shared.u32 %r8, [%r7]; Z:", "undecided", "which lane is elected"),
         ("@%p1 bar.warp.sync -1;", "unsupported", "executes alone"),
+        # Those that go on are not all of them: lane 1 may be the elected one.
+        ("@!%p2 bra Z; @%p1 exit; setp.eq.u32 %p6, %r1, 1; @%p6 st.shared.u32 [%r2], 1; Z:", "undecided",
+         "which lane is elected"),
+        ("@%p1 exit; elect.sync _|%p6, -1; @%p6 st.shared.u32 [%r2], 1;", "unsupported", "lanes have ended"),
         # Two lanes may be elected of two masks.
         ("setp.gt.u32 %p6, %r6, 0; @!%p6 bra L; elect.sync _|%p6, -2; L:", "unsupported", "different lanes"),
         # mbarriers.

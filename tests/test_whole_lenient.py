@@ -150,6 +150,15 @@ def test_real_races_stay(body: str, names: tuple[str, ...], tmp_path: Path) -> N
     assert found.answer == "race", found
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_who_waits_at_one_mbarrier_knows_nothing_of_the_others(rank: int, tmp_path: Path) -> None:
+    """A CTA that nobody of it waits for may end before the bytes of a copy are counted at its mbarrier (5.1.7)."""
+    body = MULTICAST.replace(FULL, f"setp.ne.u32 %p6, %r7, {rank}; @%p6 bra M; {FULL}M:")
+    found = judged(tmp_path, body)
+    assert (found.answer, "may end" in (found.reason or "")) == ("undefined", True), found
+    assert judged(tmp_path, MULTICAST).answer == "race-free"
+
+
 def test_nothing_rests_on_a_lane_where_addresses_are_compared(tmp_path: Path) -> None:
     body = "setp.lt.u64 %p8, %d1, %d2; @%p8 ld.global.u32 %r9, [%d1]; " + CASES[2][0]
     for names in ((), ("elect-first",)):

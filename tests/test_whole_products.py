@@ -156,6 +156,11 @@ def judged(tmp_path: Path, body: str, block: int = 128, size: int = 8192) -> Who
         (PLAIN + MEET + FILL, "race-free", None),
         (PLAIN.replace(DONE, MEET + FILL + DONE), "race", None),
         (PLAIN.replace(DONE, DONE + " " + MEET + FILL), "race-free", None),
+        # The elected lane executes the proxy fence for what it has written.
+        ("elect.sync _|%p1, -1; setp.lt.u32 %p2, %r1, 32; and.pred %p3, %p1, %p2; @!%p3 bra E; st.shared.u32 [%r2], 1; "
+         + PROXY + "E: " + MEET + PLAIN.removeprefix(FILL + PROXY + MEET), "race-free", None),
+        ("elect.sync _|%p1, -1; setp.lt.u32 %p2, %r1, 32; and.pred %p3, %p1, %p2; @!%p3 bra E; st.shared.u32 [%r2], 1; "
+         "E: " + MEET + PLAIN.removeprefix(FILL + PROXY + MEET), "race", None),
         # One thread that waits for the group knows of all of the warpgroup.
         (PLAIN + "setp.ne.u32 %p1, %r1, 5; @%p1 bra L; mbarrier.init.shared.b64 [full], 1; st.shared.u32 [%r2], 1; "
          "st.shared.u32 [%r2+4096], 1; L:", "race-free", None),

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxmm.analysis.claims import BOUNDS, TRAPS
 from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.program.shared.legality import meets
 from ptxmm.program.test import TRAP
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
@@ -19,9 +20,6 @@ from ptxmm.whole.execution.polls import Poll
 from ptxmm.whole.execution.state import ENDED, State, Stopped
 from ptxmm.whole.order.strong import Plan, Strong
 from ptxmm.whole.order.trace import Trace
-
-_REMOTE = (ops.Load, ops.Store, ops.Atomic, ops.MbarrierArrive, ops.MbarrierTx, ops.BulkCopy, ops.AsyncStore)
-"""What may access shared memory of other CTAs of the cluster."""
 
 
 class Accessing(State):
@@ -46,6 +44,7 @@ class Accessing(State):
         """The bytes of which strong accesses keep a log."""
         self.changed = np.zeros(len(self.memory.bytes), np.uint8)
         """By which orderless operation each byte was changed since it was last written, 0 for none."""
+        self._rules: dict[tuple[int, ops.Address], ops.Rule] = {}
 
     def places(
         self, address: ops.Address, space: str | None, size: int, at: int, threads: Numbers, alignment: int = 0
@@ -70,27 +69,41 @@ class Accessing(State):
         if (wrong := np.flatnonzero(words % np.uint64(alignment or size) != 0)).size:
             message = f"an address that is no multiple of {alignment or size}"
             raise Stopped("undefined", message, at, int(threads[wrong[0]]))
-        _, places = self.memory.find(words, size, threads)
+        numbers, places = self.memory.find(words, size, threads)
         if (wrong := np.flatnonzero(places < 0)).size:
             raise Stopped("outside", "an access outside of all variables", at, int(threads[wrong[0]]), BOUNDS)
-        self._check_alive(places, at, threads)
+        ctas = self.memory.remote(places, self.cta[threads])
+        self._check_allowed(self._rule(at, address), numbers, ctas, at, threads)
+        for cta in np.unique(ctas[ctas >= 0]).tolist():
+            if (self.mode[cta * self.size : (cta + 1) * self.size] == ENDED).all():
+                thread = int(threads[ctas == cta][0])
+                raise Stopped("undefined", "shared memory of a CTA that has ended (5.1.7)", at, thread)
         return places
 
-    def _check_alive(self, places: Numbers, at: int, threads: Numbers) -> None:
-        """Raise ``Stopped`` where the CTA has ended whose shared memory another one accesses."""
-        ctas = self.memory.remote(places, self.cta[threads])
-        for cta in np.unique(ctas[ctas >= 0]).tolist():
-            thread = int(threads[ctas == cta][0])
-            if not isinstance(self.body[at], _REMOTE):
-                raise Stopped("undefined", "an operation on shared memory of another CTA (9.7.14.15.8)", at, thread)
-            if (self.mode[cta * self.size : (cta + 1) * self.size] == ENDED).all():
-                raise Stopped("undefined", "shared memory of a CTA that has ended (5.1.7)", at, thread)
+    def _rule(self, at: int, address: ops.Address) -> ops.Rule:
+        """What holds of an operand of an instruction."""
+        if (at, address) not in self._rules:
+            touched = ops.touched(self.body[at])
+            self._rules[at, address] = next(touch.rule for touch in touched if touch.address == address)
+        return self._rules[at, address]
 
-    def check_writable(self, places: Numbers, at: int, threads: Numbers) -> None:
-        """Nothing writes constants and parameters of kernels."""
-        for number in np.unique(self.memory.instance_of(places)).tolist():
-            if (space := self.memory.instances[number].variable.space) in ("const", "param"):
-                raise Stopped("undefined", f"a write of memory in .{space}", at, int(threads[0]))
+    def _check_allowed(self, rule: ops.Rule, numbers: Numbers, ctas: Numbers, at: int, threads: Numbers) -> None:
+        """Raise ``Stopped`` where an operand may not be in one of the instances of variables where it is; ``ctas``: the
+        other CTAs whose shared memory that is."""
+        for number in np.unique(numbers).tolist():
+            item, here = self.memory.instances[number], numbers == number
+            space, far = item.variable.space, bool((ctas[here] >= 0).any())
+            if rule.writes and space in ("const", "param"):
+                why = f"a write of memory in .{space}"
+            elif not meets(rule, space) or (far and "shared::cluster" not in rule.spaces):
+                whose = " of another CTA" if far else ""
+                allowed = " or ".join(f".{name}" for name in rule.spaces)
+                why = f"this is .{space} memory{whose}, but has to be in {allowed} ({rule.section})"
+            elif rule.away and (ctas[here] < 0).any():
+                why = f"shared memory of the CTA itself, which has to be that of another one ({rule.section})"
+            else:
+                continue
+            raise Stopped("undefined", why, at, int(threads[here][0]))
 
     def overwrite(self, places: Numbers, size: int, at: int) -> None:
         """A copy has written ``size`` bytes at each place. Raises ``Stopped`` where strong accesses find that."""
@@ -102,11 +115,7 @@ class Accessing(State):
 
     def mbarrier_places(self, op: Any, at: int, threads: Numbers) -> Numbers:
         """Where the mbarriers at the address of ``op`` are."""
-        places = self.places(op.address, op.space, ops.MBARRIER_BYTES, at, threads)
-        for number in np.unique(self.memory.instance_of(places)).tolist():
-            if self.memory.instances[number].variable.space != "shared":
-                raise Stopped("undefined", "an mbarrier that is not in shared memory", at, int(threads[0]))
-        return places
+        return self.places(op.address, op.space, ops.MBARRIER_BYTES, at, threads)
 
     def order(self, op: Any, at: int, threads: Numbers) -> None:
         """``fence``, ``membar``."""

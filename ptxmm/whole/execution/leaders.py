@@ -163,7 +163,7 @@ class Leaders:
             elif isinstance(op, ops.COMPUTING):
                 self._choose(op, at, leader, holds)
                 chosen = np.setdiff1d(chosen, lanes)
-            elif holds:
+            elif holds and not isinstance(op, ops.Exit):  # else one of the lanes that go on has ended
                 self.alone(leader, at, guard.register, word)
             else:
                 message = "which lane is elected makes a difference here (9.7.14.14)"

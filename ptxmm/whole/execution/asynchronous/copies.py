@@ -183,7 +183,12 @@ class Copies:
                 continue
             for (_, other), writer in zip(targets, writers, strict=True):
                 release = Release(NOTHING, int(writer[0]), int(clocks.clock[writer[0]]))
-                self._note(at, np.array([other]), writer)
+                if len(targets) > 1:  # who waits at one mbarrier does not know what is done to the others
+                    end = self.agent(thread, "mbarrier", place, "end", other)
+                    home = int(clocks.cta[end])
+                    release = Release(clocks.joined(home, NOTHING, [release]), end, int(clocks.clock[end]))
+                    clocks.clock[end] += 1
+                self._note(at, np.array([other]), np.array([release.agent]), release.clock)
                 machine.mbarriers.complete(other, at, thread, moved.size, release)
             clocks.clock[np.unique(np.concatenate([writes, *writers]))] += 1
 
@@ -273,11 +278,11 @@ class Copies:
         )
         return straight(frm, to, size, op.type)
 
-    def _note(self, at: int, places: Numbers, agents: Numbers) -> None:
-        """Note what is done last to the shared memory of a CTA by an agent."""
+    def _note(self, at: int, places: Numbers, agents: Numbers, clock: int | None = None) -> None:
+        """Note what is done last to the shared memory of a CTA by an agent, now or at a ``clock`` of it."""
         owner, agent = self._owner(places), int(agents[0])
         if owner is not None:
-            self._last[agent, owner] = int(self.machine.clocks.clock[agent]), at
+            self._last[agent, owner] = int(self.machine.clocks.clock[agent]) if clock is None else clock, at
 
     def check_end(self) -> None:
         """Raise ``Stopped`` where a CTA may end, and its shared memory with it, before a bulk copy is done (5.1.7)."""
@@ -308,7 +313,7 @@ class Copies:
         owners = set(machine.memory.instance_of(moved.to).tolist())
         for to, size in zip(*(part.tolist() for part in moved.writes), strict=True):
             places = np.array([to])
-            machine.check_writable(places, at, agents)
+            self._check_writable(places, at, agents)
             proxy = self._proxy(places, agents)
             self._note(at, places, agents)
             machine.memory.bytes[to : to + size], machine.memory.known[to : to + size] = 0, op.reduction is None
@@ -328,6 +333,12 @@ class Copies:
         if op.reduction is None:
             for frm, to, size in zip(moved.frm.tolist(), moved.to.tolist(), moved.sizes.tolist(), strict=True):
                 self._move(np.array([to]), np.array([frm]), size)
+
+    def _check_writable(self, places: Numbers, at: int, agents: Numbers) -> None:
+        """Nothing writes constants and parameters of kernels."""
+        memory = self.machine.memory
+        if (space := memory.instances[int(memory.instance_of(places)[0])].variable.space) in ("const", "param"):
+            raise Stopped("undefined", f"a write of memory in .{space}", at, self.thread(int(agents[0])))
 
     def _proxy(self, places: Numbers, agents: Numbers) -> str:
         """The proxy of an access by its place: in global memory, in shared memory of the own CTA or of another one."""

@@ -127,6 +127,7 @@ class Products:
     def issues(self, threads: Numbers) -> None:
         """What threads came after by now their later products come after."""
         if self._any:
+            threads = threads[threads < self.machine.count]  # a leader is one of its lanes, and all of them count
             self._fences[threads] = self.machine.clocks.views(threads)
 
     def product(self, op: ops.Wgmma, at: int, threads: Numbers) -> None:

@@ -57,6 +57,9 @@ class Lanes:
                 continue
             together = np.array(sorted(threads))
             op = self.state.body[parked[threads[0]]]
+            if ended and isinstance(op, ops.WarpExchange) and op.op == "elect":
+                message = "an election of a mask in which lanes have ended is not followed yet"
+                raise Stopped("unsupported", message, parked[threads[0]], threads[0])
             for thread in threads:
                 del parked[thread]
             self.state.mode[together] = RUNS
