@@ -548,6 +548,11 @@ def test_memory_that_an_instruction_may_access(body: str, says: str | None, tmp_
         ("setp.lt.u64 %p1, %d1, %d2; @%p1 bra E; st.global.u32 [%d1], 1;", "undecided"),
         ("setp.gt.u64 %p1, %d1, %d2; @%p1 bra E; st.global.u32 [%d1], 1;", "race"),
         ("and.b64 %d3, %d1, 256; setp.ne.u64 %p1, %d3, 256; @%p1 bra E; st.global.u32 [%d1], 1;", "undecided"),
+        *(
+            (f"and.b64 %d3, %d1, {mask}; setp.{how}.u64 %p1, %d3, 0; @%p1 bra E; st.global.u32 [%d1], 1;", word)
+            for mask in (0x1000, 0x7000, 0x800000, 0x200000000)
+            for how, word in (("eq", "undecided"), ("ne", "race"))
+        ),
         ("sub.u64 %d3, %d2, %d1; setp.lt.s64 %p1, %d3, 0; @%p1 bar.sync 0;", "undecided"),
         ("st.local.u64 [v], %d1; ld.local.u32 %r4, [v]; and.b32 %r4, %r4, 256; setp.ne.u32 %p1, %r4, 256; @%p1 bra E; "
          "st.global.u32 [%d1], 1;", "undecided"),

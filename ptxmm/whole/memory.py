@@ -21,6 +21,9 @@ from ptxmm.whole.arrays import Flags, Numbers, Words
 _GAP = 4096
 _TURN = 0x2B00
 """So much farther things lie if they lie elsewhere: an odd multiple of what all are aligned to."""
+_FAR = 1 << 24
+"""What is in global memory begins at multiples of this, or if it lies elsewhere just before them: so all bits of its
+addresses that nothing aligns, up to that one, are zeros or ones."""
 _WINDOW_START = 1024
 _SHARED, _LOCAL, _CONST, _PARAM, _GLOBAL = 1 << 40, 1 << 44, 1 << 42, 1 << 43, 0x70 << 40
 _CTA_BITS, _THREAD_BITS = 26, 24
@@ -93,11 +96,16 @@ class Memory:
         ends = {"shared": _WINDOW_START, "local": _WINDOW_START, "global": _GLOBAL, "const": _GAP, "param": _GAP}
         if self._turned:
             ends = {space: end + _TURN for space, end in ends.items()}
+            ends["global"] = _GLOBAL + (0xFF << 32)
         for name, item in reversed([*variables.items()]) if self._turned else variables.items():
             if item.space not in ends or (item.space in ("shared", "local") and name not in named):
                 continue
             step = max(_STEPS.get(item.space, 256), item.aligned)
-            self.symbols[name] = address = -(-ends[item.space] // step) * step
+            address = -(-ends[item.space] // step) * step
+            if item.space == "global":
+                before = step if self._turned else 0
+                address = -(-(address + before) // _FAR) * _FAR - before
+            self.symbols[name] = address
             gap = _STEPS.get(item.space, _GAP)
             ends[item.space] = address + item.size + (gap + _TURN if self._turned else gap)
             for owner in range({"shared": ctas, "local": threads}.get(item.space, 1)):
