@@ -61,6 +61,7 @@ UNDEFINED = {
     "a copy, the source of which exits": COPIED,
     "a copy, the destination of which exits": f"{READY} {EXPECT.format(16)} {COPY} {SYNC}",
     "a copy to global memory": f"{STORE}\nE:",
+    "a CTA that does nothing": "@%p1 st.shared::cluster.u32 [%r3], 7;",
 }  # fmt: skip
 CHAIN = (
     f"{START} @%p0 bra O; @%p1 bra W;\nM: ld.relaxed.cluster.shared::cluster.u32 %r7, [%r3]; setp.eq.u32 %p3, %r7, 0;"

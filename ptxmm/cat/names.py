@@ -132,7 +132,7 @@ BASE_RELATIONS = (
          needs="FRA FRR ASREL ASACQ"),
     _row("lives", "5.1.7",
          "in a kernel: what another CTA does with the shared memory of a CTA, or a bulk copy, and what the threads "
-         "of this CTA do"),
+         "of this CTA do; it itself where they do nothing"),
     _row("same-value", "8.7.1",
          "in a kernel: two writes of the same bytes, with the same value, that its launch allows to race "
          "([Kernels](modules.md#races-of-equal-values))"),

@@ -293,11 +293,12 @@ def _mbobj(layout: Layout) -> list[int]:
 
 def _lives(layout: Layout) -> list[int]:
     """In a kernel: what another CTA does with shared memory, or a bulk copy, and what the threads of its CTA do, if all
-    of these end."""
+    of these end; where they do nothing it stands for that itself, so that nothing keeps them."""
     rows = [0] * len(layout.events)
     test, places = layout.scene.test, layout.scene.places
     inside: dict[object, int] = {}
     alive = {places[t].cta for t in layout.open}
+    idle = {places[t].cta for t in range(len(test.threads))} - alive
     for j, event in enumerate(layout.events[: layout.initial_first]):
         cta = places[event.id.thread].cta
         if not event.asynchronous and cta not in alive:
@@ -309,7 +310,7 @@ def _lives(layout: Layout) -> list[int]:
         owner = layout.scene.place_of_owner(test.objects[place[0]], event.id.thread).cta
         copied = event.asynchronous and isinstance(event.op, BulkCopy)
         if copied or owner != places[event.id.thread].cta:
-            rows[i] = inside.get(owner, 0)
+            rows[i] = inside.get(owner, 1 << i if owner in idle else 0)
     return rows
 
 

@@ -200,7 +200,8 @@ def rcov(program: Program) -> Iterator[Related]:
 
 def lives(program: Program) -> Iterator[Related]:
     """What is done with shared memory from elsewhere in a cluster, or by a bulk copy, and the events in program order
-    of the threads of the CTA that it lies in, if all of these end; of kernels only."""
+    of the threads of the CTA that it lies in, if all of these end; of kernels only. Where these have no events it is
+    related to itself."""
     test = program.test
     if test.claims is None:
         return
@@ -216,9 +217,11 @@ def lives(program: Program) -> Iterator[Related]:
         for owner, formulas in touched.items():
             ended = program.formulas.all([program.threads[t].completed for t, cta in ctas.items() if cta == owner])
             when = program.formulas.both(program.formulas.any(formulas), ended)
-            for other in program.events:
-                if not other.asynchronous and ctas.get(other.thread) == owner:
-                    yield event.number, other.number, when
+            others = [e.number for e in program.events if not e.asynchronous and ctas.get(e.thread) == owner]
+            if not others and owner in ctas.values():
+                others = [event.number]
+            for other in others:
+                yield event.number, other, when
 
 
 # -- data races --
