@@ -3,11 +3,14 @@ looks so."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
-from ptxmm.formats.modules.read import parse_ptx
+from ptxmm.engines.result import Limits
+from ptxmm.formats.modules.read import kernels, parse_ptx
+from ptxmm.whole.analysis import whole
 from tests.random_pipelines import HEAD
 from tests.test_whole_pipelines import agrees, judged
 
@@ -116,3 +119,17 @@ def test_waits(name: str, tmp_path: Path) -> None:
     # What the engines that list all executions say is the same.
     (test,) = parse_ptx(text, str(path))
     assert agrees(found, test, text, 20)
+
+
+def test_a_loop_that_waits_for_what_has_been_ends_with_the_time(tmp_path: Path) -> None:
+    """What a wait knows does not grow with the times that it is asked again."""
+    body = (
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra I; mbarrier.init.shared.b64 [full], 1; I: bar.sync 0; @%p1 bra L; "
+        + ARRIVE + ask() + "@%p4 bra L; L: " + ask() + "add.u32 %r4, %r4, 1; bra L; }"
+    )  # fmt: skip
+    path = tmp_path / "k.ptx"
+    path.write_text(HEAD.format(block=256) + body.replace("; ", ";\n").replace(": ", ":\n") + "\n")
+    (kernel,) = kernels(path)
+    start = time.monotonic()
+    assert whole(kernel, str(path), Limits(deadline=start + 1)).answer == "timeout"
+    assert time.monotonic() < start + 5

@@ -79,8 +79,7 @@ class Machine(Accessing):
                 return
             at = self._next(runs)
             threads = np.flatnonzero(runs & (self.pc == at))
-            if self._steps & 0xFF == 0:
-                limits.check()
+            limits.check()
             self._steps += 1
             if self.history is not None:
                 self.history.begin()

@@ -21,14 +21,22 @@ class Moments(Struct):
     turns: list[int] = field(default_factory=list)
     arrived: list[bool] = field(default_factory=list)
     late: bool = False
+    numbers: dict[tuple[int, int, int, bool], int] = field(default_factory=dict)
+    """Which of them those are that differ in their turns alone: of these the last one counts."""
 
     def add(self, state: State, threads: Numbers, arrived: bool = False) -> None:
         """Something that ``threads`` do now."""
-        self.threads += threads.tolist()
-        self.clocks += state.clocks.clock[threads].tolist()
-        self.views += state.clocks.views(threads).tolist()
-        self.turns += [state.turn] * len(threads)
-        self.arrived += [arrived] * len(threads)
+        clocks, views = state.clocks.clock[threads].tolist(), state.clocks.views(threads).tolist()
+        for thread, clock, view in zip(threads.tolist(), clocks, views, strict=True):
+            number = self.numbers.setdefault((thread, clock, view, arrived), len(self.turns))
+            if number < len(self.turns):
+                self.turns[number] = state.turn
+                continue
+            self.threads.append(thread)
+            self.clocks.append(clock)
+            self.views.append(view)
+            self.turns.append(state.turn)
+            self.arrived.append(arrived)
         state.turn += 1
 
     def known(self, state: State, threads: Numbers, timed: bool = False) -> Flags:
