@@ -105,7 +105,9 @@ def perform(walker: Walker, run: Run, op: ops.Op, common: Event) -> Iterator[Run
             done = frozenset().union(*groups[: len(groups) - pending] if pending else groups)
             if pending is None:
                 done |= {step for k, step in run.loose if k == kind}
-            yield replace(run, pc=run.pc + 1, events=(*run.events, replace(common, kind="AW", done=done, read=read)))
+            complete = len(groups) - (pending or 0) if kind == "wgmma" else -1
+            waited = replace(common, kind="AW", done=done, read=read, group=complete)
+            yield replace(run, pc=run.pc + 1, events=(*run.events, waited))
         case _:
             raise NotImplementedError(op)
 

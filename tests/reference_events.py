@@ -23,7 +23,8 @@ class Event(Struct, frozen=True):
     what is ordered with all of its instruction. ``sync``: in program order. ``proxy``: that of the operation.
     ``fences``: which proxy a proxy fence is for, ``space`` the part of memory it covers. ``owner``: the CTA that
     stands for the thread of a completion. ``done``: the steps of the operations that a wait has waited for; ``read``
-    if only for the reading of their sources. ``covers``: the bytes of a tensormap fence.
+    if only for the reading of their sources. ``covers``: the bytes of a tensormap fence. ``group``: how many groups of
+    products the thread had before a product, or has waited for.
     """
 
     thread: int | None
@@ -53,6 +54,7 @@ class Event(Struct, frozen=True):
     done: frozenset[int] = frozenset()
     read: bool = False
     covers: Cell | None = None
+    group: int = -1
 
 
 class Later(Struct, frozen=True):

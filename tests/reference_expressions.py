@@ -188,7 +188,7 @@ interpretation: ContextVar[int] = ContextVar("interpretation", default=0)
 
 def guessed(name: str, number: int, bits: int, *args: int) -> int:
     """Some function: the same for the same operands."""
-    text = repr((interpretation.get(), name, number, args))
+    text = repr((interpretation.get(), name, number, *map(hex, args)))
     return mask(int.from_bytes(sha256(text.encode()).digest()[:16], "little"), bits)
 
 

@@ -293,6 +293,17 @@ class Frame(Struct, dict=True):
             for a in (pfr if ev[w].read else pfw | {e for e in writes if (ev[e].thread, ev[e].step) not in bulk})
             if ev[a].thread == ev[w].thread and ev[a].step in ev[w].done
         }
+        if self.test.claims is not None:  # a group of products is one of the four warps of a warpgroup (9.7.16.7.2)
+            places = [thread.placement for thread in self.test.threads]
+            group = [(p.gpu, p.grid, p.cluster, p.cta, p.warp and p.warp // 4) for p in places]
+            self.acomp |= {
+                (a, w)
+                for a in pfw
+                for w in self.AW
+                if 0 <= ev[a].group < ev[w].group
+                if (t := ev[a].thread) is not None and (u := ev[w].thread) is not None
+                if group[t] == group[u] and group[t][-1] is not None
+            }
         self.acomp |= {
             (a, end)
             for thread, (_, end) in self.ends.items()

@@ -7,15 +7,16 @@ Products are not computed: their registers hold the first bytes that were read o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ptxmm.ptx import ops
+from ptxmm.ptx import isa, ops
 from ptxmm.ptx.ops import Type
 from tests.reference_accesses import placed
 from tests.reference_events import Event, Run
-from tests.reference_expressions import Expr, Leaf, const, joined_bytes, reads
+from tests.reference_expressions import Expr, Leaf, call, const, guessed, joined_bytes, reads
 
 if TYPE_CHECKING:
     from tests.reference_threads import Walker
@@ -107,7 +108,10 @@ def fragments(
 
 def product(walker: Walker, run: Run, op: ops.Wgmma, taken: Expr, common: Event) -> Iterator[Run]:
     """Reads of both matrices by the async proxy, to the ends of their objects; then an implicit proxy fence (A34)."""
-    common = replace(common, sync=False, fences="wgmma")
+    common = replace(common, sync=False, fences="wgmma", group=sum(kind == "wgmma" for kind, _ in run.groups))
+    if op.matrices:
+        yield from pieces(walker, run, op, taken, common)
+        return
     sources = [op.b] if isinstance(op.a, tuple) else [op.b, op.a]
 
     def matrices(fork: Run, left: list[ops.Operand], new: tuple[Event, ...]) -> Iterator[tuple[Run, tuple[Event, ...]]]:
@@ -134,3 +138,28 @@ def product(walker: Walker, run: Run, op: ops.Wgmma, taken: Expr, common: Event)
         done = replace(common, kind="PF", fences="ASY", after="writes")
         loose = (*run.loose, ("wgmma", common.step))
         yield replace(fork, pc=run.pc + 1, events=(*run.events, *new, done), registers=registers, loose=loose)
+
+
+def pieces(walker: Walker, run: Run, op: ops.Wgmma, taken: Expr, common: Event) -> Iterator[Run]:
+    """The same for matrices that are given piece by piece; D is some function of all that the product has."""
+    new: list[Event] = []
+    given: list[Expr] = [walker.operand(run, ops.Reg(name), kind) for name, kind in isa.uses(op)]
+    for operand, matrix in enumerate(op.matrices):
+        for place, size in matrix:
+            assert isinstance(place.base, ops.Sym)
+            start = const(walker.test.objects[place.base.name].address + place.base.offset + place.offset)
+            found = list(walker.at(run, start, size, ROW, "matrix", named=True))
+            if not found:
+                return
+            ((_, item, begin, _),) = found
+            for at, n in walker.chunks.of(item.key, begin, size):
+                given.append(("read", (walker.index, len(run.events) + len(new))))
+                part = replace(common, kind="R", proxy="ASY", part=operand)
+                new.append(placed(part, item, at, n))
+    registers = run.registers
+    for number, register in enumerate(op.dst):
+        made = call(partial(guessed, "wgmma", number, op.type.bits), *given)
+        registers = walker.assign(replace(run, registers=registers), register, made, op.type, taken)
+    done = replace(common, kind="PF", fences="ASY", after="writes")
+    loose = (*run.loose, ("wgmma", common.step))
+    yield replace(run, pc=run.pc + 1, events=(*run.events, *new, done), registers=registers, loose=loose)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.read import kernels, parse_ptx
+from ptxmm.program.shared.descriptors import decoded, pieces
 from ptxmm.whole.analysis import whole
-from ptxmm.whole.execution.asynchronous.descriptors import chunks, decoded, runs
 from ptxmm.whole.order.clocks import NOTHING, Clocks, Release
 from ptxmm.whole.result import WholeResult
 
@@ -60,10 +60,9 @@ def test_the_bytes_of_a_matrix(data: st.DataObject) -> None:
     start, leading, stride = (16 * data.draw(st.integers(0, 255)) for _ in range(3))
     matrix = decoded(descriptor(start, leading, stride, span))
     found: set[int] = set()
-    for starts, size in runs(chunks(matrix, lines, 16 if transposed else 2, transposed)):
-        for place in starts.tolist():
-            assert not found & set(range(place, place + size))
-            found.update(range(place, place + size))
+    for place, size in pieces(matrix, lines, transposed):
+        assert not found & set(range(place, place + size))
+        found.update(range(place, place + size))
     assert found == elements(start, leading, stride, span, lines, width, transposed)
 
 

@@ -53,9 +53,16 @@ def access(op: Op) -> Address | None:
 
 def addresses(op: Op) -> list[Address]:
     """Every address operand of ``op``."""
-    values = (getattr(op, field) for field in _fields(op))
-    items = (item for value in values for item in (value if isinstance(value, tuple) else (value,)))
-    return [item for item in items if isinstance(item, Address)]
+    return [item for field in _fields(op) for item in _addresses_in(getattr(op, field))]
+
+
+def _addresses_in(value: object) -> Sequence[Address]:
+    match value:
+        case Address():
+            return (value,)
+        case tuple():
+            return [found for item in value for found in _addresses_in(item)]
+    return ()
 
 
 def rename(op: Op, keys: Mapping[str, str]) -> Op:

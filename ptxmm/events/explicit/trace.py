@@ -27,7 +27,8 @@ class Event(Struct):
     ``lane`` is the same. ``asynchronous`` events are not in it. For those the positions in the trace of other events:
     ``issuer``, their issue event (or -1; ``issuers``, the fences, for a product of matrices); ``after``, what comes
     before them in their operation. ``completes`` are the positions of the events that this one waits for. ``covers``:
-    the events an implicit proxy fence covers.
+    the events an implicit proxy fence covers. ``group``: the number of the group of a product of matrices, or to
+    how many such groups a wait is the end.
     """
 
     id: EventId
@@ -52,6 +53,7 @@ class Event(Struct):
     after: tuple[int, ...] = ()
     completes: tuple[int, ...] = ()
     covers: tuple[int, ...] = ()
+    group: int = -1
 
     @property
     def opaque(self) -> bool:

@@ -38,7 +38,8 @@ class Event(Struct):
     were left. ``operation``: the asynchronous operation that the
     event belongs to, its issue included, or -1. ``stage`` orders the parts of one instruction in program order.
     ``covers``: the bytes that an acquire fence of the tensormap proxy is for.
-    ``after``: the events of asynchronous operations that complete before it. ``mbarriers``: those an mbarrier event
+    ``after``: the events of asynchronous operations that complete before it; ``group``: how many groups of products of
+    matrices do. ``mbarriers``: those an mbarrier event
     may act on, and when. ``home``: the CTA (as ``MemoryObject.owner``) that takes the place of its thread in scopes.
     """
 
@@ -58,6 +59,7 @@ class Event(Struct):
     stage: int = 0
     covers: list[Place] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
+    group: int = -1
     mbarriers: dict[Mbarrier, Formula] = field(default_factory=dict)
     home: tuple[int, int, int | None, int | None] | None = None
 
@@ -71,7 +73,7 @@ class Operation(Struct):
     """An asynchronous operation on some path: the events that it is issued after and those that perform it, by number.
 
     ``number`` is its own. ``kind``: cp.async bulk store arrive wgmma tensor. ``grouped``: whether a commit of its kind
-    puts it into a group.
+    puts it into a group, and ``group`` the number of that group.
     """
 
     number: int
@@ -80,6 +82,7 @@ class Operation(Struct):
     issues: list[int]
     grouped: bool
     events: list[int] = field(default_factory=list)
+    group: int = -1
 
 
 class SyncEvent(Struct):

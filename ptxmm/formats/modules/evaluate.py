@@ -42,6 +42,10 @@ Known = int | ops.Sym | Generic | Half
 generic one, plus an offset in bytes, or a half of one."""
 
 
+Placed = tuple[int, ...]
+"""What a register has, in each of a few ways to lay shared memory out, that is computed from where variables lie."""
+
+
 def evaluate(
     op: ops.Op, value: Callable[[ops.Operand], Known | None], variables: Mapping[str, Object]
 ) -> dict[str, Known] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from ptxmm.formats.text import at
 from ptxmm.formats.writer import write
 from ptxmm.program.condition import RegisterTerm, Term, map_terms
 from ptxmm.program.edit import retarget
@@ -26,6 +27,7 @@ from ptxmm.ptx.ops import (
     Sym,
     Type,
     Unpack,
+    Wgmma,
 )
 
 _PREFIX = {32: "r", 64: "rd", 16: "rs", 128: "rq"}
@@ -58,7 +60,11 @@ def skeleton(test: Test) -> str:
 
 def _plain(thread: Thread) -> Thread:
     """``thread`` with plain accesses for those of matrices whose rows the launch decides: these have no text, as it is
-    other lanes that name them."""
+    other lanes that name them. Raises ``PtxmmError`` where a product reads a matrix in pieces."""
+    for op in thread.body:
+        if isinstance(op, Wgmma) and op.matrices:
+            message = "a litmus test can't say which bytes the matrices of a product have"
+            raise at(message, op.source.span, kind="unsupported", hint="check the kernel itself")
     if not any(isinstance(op, LoadMatrix | StoreMatrix) and op.fragments for op in thread.body):
         return thread
     halves = [f"half {n}" for n in range(2)]

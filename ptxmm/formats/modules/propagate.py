@@ -15,10 +15,12 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
-from ptxmm.formats.modules.evaluate import Known, evaluate
+from ptxmm.formats.modules.evaluate import Known, Placed, evaluate
 from ptxmm.formats.modules.flow import Flow
 from ptxmm.formats.modules.lower import Code
+from ptxmm.formats.modules.matrices import layouts, placed
 from ptxmm.formats.modules.objects import Object
+from ptxmm.program.shared.products import registers
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
 
@@ -37,12 +39,12 @@ class Shown(Struct, frozen=True):
     equal: bool
 
 
-Environment = dict[str, Known | Shown]
+Environment = dict[str, Known | Shown | Placed]
 """The known value of a register by its name; by ``=name`` the number that a branch has shown a register to be, which
-only other branches make use of; by ``?name`` what a predicate tells of a register; by ``^name`` the shared variable the
-32 bits of whose address a register of 64 bits holds, with zeros before them."""
+only other branches make use of; by ``?name`` what a predicate tells of a register; by ``@name`` what a register has in
+some layouts of shared memory, which only matrix descriptors make use of."""
 
-_FACTS = "=?"
+_FACTS = "=?@"
 
 
 class Propagation:
@@ -51,6 +53,9 @@ class Propagation:
     def __init__(self, code: Code, flow: Flow, known: Mapping[str, Known], variables: Mapping[str, Object]) -> None:
         self.code, self.flow, self.variables = code, flow, variables
         self.known = known
+        self.ways = layouts(code.body, variables)
+        # A product may only use them as they were at the last wgmma.fence: what gives them values stays where it is.
+        self.stay = registers(code.body)
         self.most: dict[int, int] = {}
         self.rounds = MAX_ROUNDS
         self.begin()
@@ -125,12 +130,17 @@ class Propagation:
                 found = environment.get(name)
                 if found is None and shown:
                     found = environment.get("=" + name)
-                return None if isinstance(found, Shown) else found
+                return None if isinstance(found, Shown | tuple) else found
             case ops.Imm(number):
                 return number & ((1 << 128) - 1)
             case ops.Sym():
                 return operand
         return None
+
+    def placed(self, environment: Environment, operand: ops.Operand | ops.Reg) -> Known | Placed | None:
+        """What is known of an operand, in some layouts at least."""
+        found = environment.get("@" + operand.name) if isinstance(operand, ops.Reg) else None
+        return found if isinstance(found, tuple) else self.value(environment, operand)
 
     def holds(self, environment: Environment, guard: ops.Guard | None) -> bool | None:
         """Whether an instruction with this guard is executed; None if it is not known."""
@@ -158,13 +168,19 @@ class Propagation:
         if isinstance(op, ops.SetPredicate) and holds and op.complement is None and op.boolop is None:
             self.note(op, environment, out)
         for name in written:
-            value = found.get(name)
+            value = None if name in self.stay else found.get(name)
             if value is None or (holds is None and environment.get(name) != value):
                 out.pop(name, None)
             else:
-                bits = self.code.registers[name].bits if name in self.code.registers else 128
-                out[name] = value & ((1 << bits) - 1) if isinstance(value, int) else value
+                out[name] = value & self.mask(name) if isinstance(value, int) else value
+        if self.ways and holds and not found and pc not in self.code.refused:
+            made = placed(op, lambda operand: self.placed(environment, operand), self.variables, self.ways)
+            out.update({"@" + name: tuple(n & self.mask(name) for n in numbers) for name, numbers in made.items()})
         return out
+
+    def mask(self, name: str) -> int:
+        """All bits of a register."""
+        return (1 << (self.code.registers[name].bits if name in self.code.registers else 128)) - 1
 
     def note(self, op: ops.SetPredicate, environment: Environment, out: Environment) -> None:
         """Keep what a comparison of an unknown register with a number would show of it."""

@@ -16,9 +16,10 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.formats.modules.evaluate import Generic, Half, Known
+from ptxmm.formats.modules.evaluate import Generic, Half, Known, Placed
 from ptxmm.formats.modules.flow import Flow, live_registers, matters
 from ptxmm.formats.modules.lower import Code
+from ptxmm.formats.modules.matrices import matrices
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.propagate import Environment, Node, Propagation, Shown
 from ptxmm.formats.modules.rows import Lanes, fragments
@@ -33,7 +34,7 @@ from ptxmm.ptx.isa import definitions, uses
 _ROLES: dict[str, ops.Role] = {"dst": "destination", "src": "source", "mbarrier": "mbarrier", "tensormap": "tensor map"}
 _NAMES_VARIABLES = (ops.Mapa, ops.CtaRank, ops.ConvertAddress)
 # What finds its matrices by descriptors (PTX ISA 9.7.16.5.1.2.7).
-_BY_DESCRIPTOR = {ops.Wgmma: "wgmma.mma_async", ops.TensorProduct: "tcgen05.mma", ops.TensorCopy: "tcgen05.cp"}
+_BY_DESCRIPTOR = {ops.TensorProduct: "tcgen05.mma", ops.TensorCopy: "tcgen05.cp"}
 
 
 class Residue(Struct, frozen=True):
@@ -141,17 +142,25 @@ class _Emission:
         return [*found, *moves(target), *jump(target)]
 
     def placed(self, op: ops.Op, node: Node) -> ops.Op:
-        """``op`` with what its lane accesses, if its warp loads or stores matrices by their rows."""
-        if self.lanes is None or not isinstance(op, ops.LoadMatrix | ops.StoreMatrix):
+        """``op`` with what its lane accesses, if its warp loads or stores matrices by their rows, or with what its
+        warpgroup does by descriptors."""
+        if not isinstance(op, ops.LoadMatrix | ops.StoreMatrix | ops.Wgmma):
             return op
-        if self.analysis.holds(self.analysis.entry[node], op.guard) is False:
+        environment = self.analysis.entry[node]
+        if self.analysis.holds(environment, op.guard) is False:
+            return op
+        if isinstance(op, ops.Wgmma):
+            return matrices(
+                op, lambda item: self.analysis.placed(environment, item), self.variables, self.analysis.ways
+            )
+        if self.lanes is None:
             return op
         found = fragments(op, node, self.lane, self.lanes, self.variables)
         return replace(op, address=found[0], fragments=found)
 
-    def move(self, name: str, value: Known | Shown, source: ops.Source) -> ops.Op:
+    def move(self, name: str, value: Known | Shown | Placed, source: ops.Source) -> ops.Op:
         """Give a register the value that is known of it."""
-        assert not isinstance(value, Shown)
+        assert not isinstance(value, Shown | tuple)
         type_ = self.code.registers[name]
         plain = ops.Type("b", type_.bits) if type_.kind != "pred" else type_
         if isinstance(value, Generic):

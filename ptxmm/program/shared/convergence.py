@@ -7,6 +7,7 @@ a thread waits at one until all of the warp execute it. They order no memory.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
@@ -62,21 +63,26 @@ def sites(test: Test) -> tuple[dict[int, str], ...]:
     return tuple(found)
 
 
+def warpgroups(test: Test) -> tuple[Hashable, ...]:
+    """What tells the warpgroup of each thread, None for one that is in none; nothing at all unless ``test`` is a kernel
+    with instructions of warpgroups. The warps of a litmus test have names, but no ranks."""
+    if test.claims is None or not any(_wide(op) for thread in test.threads for op in thread.body):
+        return ()
+    places = [thread.placement for thread in test.threads]
+    return tuple(
+        None if place.warp is None else (place.gpu, place.grid, place.cluster, place.cta, place.warp // _WARPS)
+        for place in places
+    )
+
+
 def warpgroup_mates(test: Test) -> tuple[tuple[int, ...], ...]:
-    """The threads of the other warps of the warpgroup of each thread, in a kernel with instructions of warpgroups. The
-    warps of a litmus test have names, but no ranks."""
-    groups: dict[object, list[tuple[int, int]]] = {}
-    if test.claims is not None and any(_wide(op) for thread in test.threads for op in thread.body):
-        for t, thread in enumerate(test.threads):
-            place = thread.placement
-            if place.warp is not None:
-                group = (place.gpu, place.grid, place.cluster, place.cta, place.warp // _WARPS)
-                groups.setdefault(group, []).append((t, place.warp))
-    found: list[tuple[int, ...]] = [()] * len(test.threads)
-    for members in groups.values():
-        for t, warp in members:
-            found[t] = tuple(u for u, other in members if other != warp)
-    return tuple(found)
+    """The threads of the other warps of the warpgroup of each thread, in a kernel with instructions of warpgroups."""
+    groups = warpgroups(test) or (None,) * len(test.threads)
+    warps = [thread.placement.warp for thread in test.threads]
+    return tuple(
+        tuple(u for u, other in enumerate(groups) if group is not None and other == group and warps[u] != warps[t])
+        for t, group in enumerate(groups)
+    )
 
 
 def wide(test: Test, thread: int, pc: int) -> bool:

@@ -31,6 +31,7 @@ def is_open(op: Op) -> bool:
     return (
         (isinstance(op, ops.Opaque) and not op.free)
         or (isinstance(op, ops.Wmma) and op.instruction == "mma")
+        or (isinstance(op, ops.Wgmma) and bool(op.matrices))
         or (isinstance(op, ops.WarpExchange) and op.absent)
     )
 
@@ -233,6 +234,11 @@ class Flow:
                 self._gives(pc, results, places)
                 self._holds(pc, places)
                 self.sinks.update(self._deciding(op))
+            case ops.Wgmma() if op.matrices:
+                places = {node for matrix in op.matrices for place, _ in matrix for node in self._at(op, place, _READ)}
+                self._gives(pc, results, [*read, *places])
+                self._holds(pc, places)
+                self._guard(op)
             case ops.LoadMatrix() | ops.StoreMatrix() if op.fragments:
                 self._fragments(pc, op, results, read)
                 self._guard(op)
@@ -261,7 +267,7 @@ class Flow:
                 self.sinks.update(read)
             case ops.CopyAsyncArrive() | ops.Discard() | ops.StoreBulk():  # what they write is made of nothing
                 self.sinks.update(read)
-            case _ if isinstance(op, ops.Addressless | ops.MbarrierOp) and not isinstance(op, ops.Wgmma):
+            case _ if isinstance(op, ops.Addressless | ops.MbarrierOp):
                 self.sinks.update(read)
             case _:
                 self.sinks.update(read, [(-1, (_READ, None))])

@@ -165,7 +165,7 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
                     add_all(None if space is None else space.partition("::")[0])
             if isinstance(op, BulkCopy) and op.tensormap is not None:
                 add_all("global")  # its tensor map says which object it copies, and may change
-            if isinstance(op, Wgmma | TensorCopy | TensorProduct):
+            if isinstance(op, TensorCopy | TensorProduct) or (isinstance(op, Wgmma) and not op.matrices):
                 add_all("shared")  # its descriptors say what it reads
     for term in (*test.named, *shown):
         if isinstance(term, MemoryTerm):

@@ -45,8 +45,8 @@ Computing = Calculation | AddressValue | PendingCount | Nothing
 COMPUTING: tuple[type, ...] = get_args(Computing)
 
 Addressless = (
-    Computing | FenceOp | BarrierOp | GroupOp | GridControl | WarpExchange | WgmmaFence | Wgmma | TensorFence
-    | TensorWait | Wmma | SetMaxRegisters | Branch | Exit
+    Computing | FenceOp | BarrierOp | GroupOp | GridControl | WarpExchange | WgmmaFence | TensorFence | TensorWait
+    | Wmma | SetMaxRegisters | Branch | Exit
 )  # fmt: skip
 """The instructions without an operand that is an address."""
 

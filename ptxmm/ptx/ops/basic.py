@@ -132,7 +132,7 @@ class Touch(Struct, frozen=True):
     @property
     def is_data(self) -> bool:
         """Whether the bytes are no mbarrier or tensor map that the instruction only uses."""
-        return self.role in ("data", "source", "destination")
+        return self.role in ("data", "source", "destination", "matrix")
 
 
 def lies_in(space: str | None, generic: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -105,6 +105,15 @@ class Wgmma(Struct, frozen=True):
     metadata: Reg | None = None
     selector: int = 0
     saturate: bool = False
+    matrices: tuple[tuple[tuple[Address, int], ...], ...] = ()
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        pieces = (piece for matrix in self.matrices for piece in matrix)
+        return tuple(
+            Touch(place, size, MATRIX_ROW_BYTES, self.described, "matrix", "matrix", "copy", near="shared::cta")
+            for place, size in pieces
+        )
 
     @property
     def opcode(self) -> str:

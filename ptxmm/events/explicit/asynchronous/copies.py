@@ -203,7 +203,7 @@ def wait(machine: Machine, op: AsyncWait) -> None:
     completes = tuple(i for g in done for c in g for i in (c.read if op.read else c.done))
     if op.kind == "wgmma" and machine.products is not None:
         machine.products.finish(completes)
-    machine.add("AW", completes=completes)
+    machine.add("AW", completes=completes, group=len(done) if op.kind == "wgmma" else -1)
 
 
 # Bulk copies and reductions.

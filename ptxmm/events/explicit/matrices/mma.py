@@ -7,8 +7,9 @@ accesses its own row. In a warp with a name it accesses what it gets of the rows
 of them, where these rows are known.
 
 A product reads its matrices in shared memory in the async proxy. It is issued after ``wgmma.fence`` and
-``fence.proxy.async`` of its thread alone, not after what else comes before it. What it computes is not modelled: its
-results hold the first bytes that it read of its matrix B, so that a test can see them.
+``fence.proxy.async`` of its thread alone, not after what else comes before it. What it computes is not modelled: in a
+litmus test its results hold the first bytes that it read of its matrix B, so that a test can see them; in a kernel,
+where it is known which bytes its matrices have, nothing sees them (``unseen.open_results``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ptxmm.events.explicit.machine import ADDRESS, Copy, Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
+from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import (
     MATRIX_ROW_BYTES,
     LoadMatrix,
@@ -146,22 +148,55 @@ def wgmma(machine: Machine, op: Wgmma) -> None:
     """``wgmma.mma_async``: reads of its matrices, then an implicit proxy fence; it joins the next group."""
     issuers = tuple(i for i, e in enumerate(machine.trace.events) if _issues(e.op))
     reads: list[int] = []
+    if op.matrices:
+        _decoded(machine, op, issuers)
+        return
     matrices = [_matrix(machine, d) for d in ([op.b] if isinstance(op.a, tuple) else [op.b, op.a])]
     first = machine.expressions.constant(0), 0
     if all(spot is not None for spot, _ in matrices):
         found = [
             _read(machine, spot, addr, k, issuers, reads) for k, (spot, addr) in enumerate(matrices) if spot is not None
         ]
-        first, done = found[0], len(machine.trace.events)
-        machine.add("PF", operand=1, asynchronous=True, issuers=issuers, after=tuple(reads), covers=tuple(reads))
-        machine.alone.setdefault("wgmma", []).append(Copy((done,), (done,)))
-        if machine.products is not None:
-            machine.products.start(op, done)
+        first = found[0]
+        _complete(machine, op, issuers, reads)
     for register in op.dst:
         node, size = first
         bits = machine.thread.registers[register.name].bits
         whole = node if bits >= 8 * size else machine.expressions.fields([(node, 0, bits, 0)])
         machine.assign(register, whole)
+
+
+def _decoded(machine: Machine, op: Wgmma, issuers: tuple[int, ...]) -> None:
+    """A product whose matrices are known piece by piece."""
+    found = 0
+    for name, _ in uses(op):
+        found |= machine.expressions.settled(machine.register(name)).reads
+    spots = [[machine.address(place, n, role="matrix", alignment=_ALIGNMENT)[0] for place, n in m] for m in op.matrices]
+    if all(spot is not None for matrix in spots for spot in matrix):
+        reads: list[int] = []
+        for operand, (matrix, places) in enumerate(zip(op.matrices, spots, strict=True)):
+            begin = 0
+            for (_, size), spot in zip(matrix, places, strict=True):
+                assert spot is not None
+                for offset, n in _divided(machine, spot, size):
+                    reads.append(len(machine.trace.events))
+                    cells = spot.cells(offset, n)
+                    node = machine.read(cells, 0, begin + offset, operand, asynchronous=True, issuers=issuers)
+                    found |= node.reads
+                begin += size
+        _complete(machine, op, issuers, reads)
+    zero = machine.expressions.constant(0)
+    for register in op.dst:
+        machine.assign(register, machine.expressions.joined(zero, found, machine.width(register.name)))
+
+
+def _complete(machine: Machine, op: Wgmma, issuers: tuple[int, ...], reads: list[int]) -> None:
+    """The implicit proxy fence of a product, and its place in the next group."""
+    done, after, group = len(machine.trace.events), tuple(reads), len(machine.groups.get("wgmma", ()))
+    machine.add("PF", operand=1, asynchronous=True, issuers=issuers, after=after, covers=after, group=group)
+    machine.alone.setdefault("wgmma", []).append(Copy((done,), (done,)))
+    if machine.products is not None:
+        machine.products.start(op, done)
 
 
 def _issues(op: object) -> bool:

@@ -8,6 +8,7 @@ from ptxmm.events.explicit.relations.execution import Layout
 from ptxmm.events.explicit.relations.tags import scope_of
 from ptxmm.events.explicit.trace import Cell, Event
 from ptxmm.program.identity import EventId
+from ptxmm.program.shared.convergence import warpgroups
 from ptxmm.ptx.ops import (
     AsyncStore,
     Atomic,
@@ -278,6 +279,21 @@ def _before(which: str) -> Builder:
     return build
 
 
+def _acomp(layout: Layout) -> list[int]:
+    """What waits come after. A group of products is one of its warpgroup: who waits for it in another thread comes
+    after it as well (9.7.16.7.2, A62)."""
+    rows = _before("completes")(layout)
+    groups = warpgroups(layout.scene.test)
+    if groups:
+        numbered = [(i, e) for i, e in enumerate(layout.events[: layout.initial_first]) if e.group >= 0]
+        for i, event in numbered:
+            for j, wait in numbered:
+                of = groups[layout.thread_of[i]]
+                if event.kind == "PF" and wait.kind == "AW" and of is not None and event.group < wait.group:
+                    rows[i] |= (groups[layout.thread_of[j]] == of) << j
+    return rows
+
+
 # Barriers and grids.
 
 
@@ -382,7 +398,7 @@ BUILDERS: Mapping[str, Builder] = {
     "issue": _issue(accesses=True),
     "issue-all": _issue(accesses=False),
     "aord": _before("after"),
-    "acomp": _before("completes"),
+    "acomp": _acomp,
     "mbobj": _mbobj,
     "lives": _lives,
     "api": _api,

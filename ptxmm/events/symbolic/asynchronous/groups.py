@@ -149,7 +149,10 @@ def wait(run: Executor, op: AsyncWait) -> None:
     """``wait_group`` and ``wait_all``: an event after what completes the groups that it waits for."""
     kind, operand = ("W", None) if op.kind == "cp.async" else ("PF", 0 if op.read else 1)
     events, operations = run.machine.events, run.machine.operations
-    run.event("AW").after = [
+    event = run.event("AW")
+    if op.kind == "wgmma":
+        event.group = max(0, len(run.state.queues.get(op.kind, ((), ()))[0]) - (op.pending or 0))
+    event.after = [
         e
         for n in waited(op, run.state)
         for e in operations[n].events
@@ -169,6 +172,7 @@ def enqueue(run: Executor, operation: Operation) -> None:
     """``operation`` waits for the next commit of its kind, if it is for groups."""
     if operation.grouped:
         groups, open_ = run.state.queues.get(operation.kind, ((), ()))
+        operation.group = len(groups)
         run.state.queues = {**run.state.queues, operation.kind: (groups, (*open_, operation.number))}
 
 

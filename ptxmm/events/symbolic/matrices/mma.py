@@ -1,7 +1,7 @@
 """Matrix instructions: ldmatrix, stmatrix and wgmma (PTX ISA 9.7.15.4.15, .16, 9.7.16; A35).
 
 What a product is makes no difference to memory. So that a test sees what was read, the accumulator of a wgmma gets the
-first bytes of its matrix B instead.
+first bytes of its matrix B instead; in a kernel, where it is known which bytes its matrices have, nothing sees it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,21 @@ from ptxmm.events.symbolic.asynchronous.groups import (
     locate,
     operation_of,
     read_source,
+    reads_of,
 )
+from ptxmm.events.symbolic.event import Operation
 from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor
-from ptxmm.events.symbolic.values.domain import Value
+from ptxmm.events.symbolic.values.domain import Value, only
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
+from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import (
     MATRIX_ROW_BYTES,
     Element,
     LoadMatrix,
     ProxyFence,
+    Reg,
     StoreMatrix,
+    Sym,
     Type,
     Wgmma,
     WgmmaFence,
@@ -126,6 +131,9 @@ def wgmma(run: Executor, op: Wgmma) -> None:
     fences = [e.number for e in machine.events if e.thread == run.index and _orders(e.op) and not e.asynchronous]
     operation = operation_of(run, "wgmma", fences, True)
     machine.products[operation.number] = op
+    if op.matrices:
+        _decoded(run, op, operation)
+        return
     matrices = [op.b] if isinstance(op.a, tuple) else [op.b, op.a]
     descriptors = [run.described(run.operand(d, ADDRESS)) for d in matrices]
     arms: list[tuple[Formula, Value]] = []
@@ -147,6 +155,36 @@ def wgmma(run: Executor, op: Wgmma) -> None:
     value = run.one_of(arms)
     for register in op.dst:
         run.assign(register.name, run.field(value, 0, run.width(register.name)))
+    enqueue(run, operation)
+
+
+def _decoded(run: Executor, op: Wgmma, operation: Operation) -> None:
+    """A product whose matrices are known piece by piece; nothing sees what it gives (``unseen.open_results``)."""
+    found = [run.operand(Reg(name), type_) for name, type_ in uses(op)]
+    objects, inside = run.machine.test.objects, run.presence
+    starts = [
+        (
+            k,
+            size,
+            locate(
+                run, objects[base.name].address + base.offset + place.offset, size, inside, MATRIX_ROW_BYTES, "matrix"
+            ),
+        )
+        for k, matrix in enumerate(op.matrices)
+        for place, size in matrix
+        if isinstance(base := place.base, Sym)
+    ]
+    if all(start is not None for _, _, start in starts):
+        side, begins = Side(operation, inside, {}), [0] * len(op.matrices)
+        for k, size, start in starts:
+            assert start is not None
+            found += [value for _, _, value in read_source(run, side, start, size, begins[k], k)]
+            begins[k] += size
+        run.event("PF", inside, run.here.at(0, 1), operation)
+    reads = reads_of(run, *found)
+    for number, register in enumerate(op.dst):
+        leaf = run.machine.expressions.leaf(run.width(register.name), "wgmma", run.here, number)
+        run.assign(register.name, Value(only(0), leaf, reads))
     enqueue(run, operation)
 
 

@@ -12,6 +12,7 @@ from ptxmm.events.symbolic.relations.tags import in_tensor_memory
 from ptxmm.events.symbolic.values.domain import equal
 from ptxmm.events.symbolic.variants import NONE, Alternatives
 from ptxmm.program.identity import TENSORMAP
+from ptxmm.program.shared.convergence import warpgroups
 from ptxmm.program.test import Test
 from ptxmm.ptx.ops import (
     AsyncStore,
@@ -28,6 +29,7 @@ from ptxmm.ptx.ops import (
     TensorFence,
     TensorProduct,
     TensorWait,
+    Wgmma,
 )
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -118,6 +120,19 @@ def acomp(program: Program) -> Iterator[Related]:
     for event in program.events:
         if event.kind in ("AW", "API"):
             yield from ((a, event.number, TRUE) for a in event.after)
+    yield from _of_warpgroups(program)
+
+
+def _of_warpgroups(program: Program) -> Iterator[Related]:
+    """A group of products is one of the warpgroup (9.7.16.7.2, A62): a thread of it that waits for the group knows that
+    the part of every other one is complete."""
+    groups = warpgroups(program.test)
+    for wait in (e for e in program.events if groups and e.kind == "AW"):
+        for done in program.events:
+            if done.kind == "PF" and done.asynchronous and isinstance(done.op, Wgmma) and done.thread != wait.thread:
+                number = program.operation(done).group
+                if groups[done.thread] == groups[wait.thread] is not None and 0 <= number < wait.group:
+                    yield done.number, wait.number, TRUE
 
 
 # -- proxy fences --

@@ -18,12 +18,12 @@ from msgspec import Struct, field
 
 from ptxmm.formats.modules.launch import WGMMA_SYNC
 from ptxmm.program.placement import WARP_SIZE
+from ptxmm.program.shared.descriptors import ADDRESSES, decoded, described, pieces
 from ptxmm.program.shared.products import UNFENCED, accessed, changed, fragments, registers, unfinished
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.asynchronous.copies import Copies
-from ptxmm.whole.execution.asynchronous.descriptors import chunks, decoded, runs
 from ptxmm.whole.execution.state import ENDED, RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import unknown
 from ptxmm.whole.order.clocks import NOTHING, Release
@@ -32,11 +32,6 @@ from ptxmm.whole.order.trace import ASYNC, READ
 WARPGROUP = 4 * WARP_SIZE
 """The threads of a warpgroup (9.7.16.1)."""
 _APART = "an instruction that not all threads of the warpgroup execute together (9.7.16)"
-_ELEMENTS = 16
-"""How deep a matrix of 16-bit elements is (9.7.16.2)."""
-_CHUNKS = 2
-_ADDRESSES = 1 << 18
-"""So many bytes of shared memory a descriptor can name (9.7.16.5.1.2.7)."""
 _Use = tuple[str, object]
 
 
@@ -142,12 +137,9 @@ class Products:
             group.agent = self._copies.agent(first, "wgmma")
         agent = np.array([group.agent])
         clocks.acquire(agent, [Release(clocks.common(self._fences[threads]), group.agent, 0)])
-        m, n, _ = op.shape
-        if isinstance(op.a, tuple):
-            self._read(op.b, n, _transposed(op, 0), at, threads, agent)
-        else:
-            self._read(op.a, m, _transposed(op, 1), at, threads, agent)
-            self._read(op.b, n, _transposed(op, 0), at, threads, agent)
+        matrices = [op.b] if isinstance(op.a, tuple) else [op.b, op.a]
+        for descriptor, (lines, transposed) in zip(matrices, described(op), strict=True):
+            self._read(descriptor, lines, transposed, at, threads, agent)
         for register in op.dst:
             machine.assign(register, threads, unknown(len(threads)))
 
@@ -171,13 +163,16 @@ class Products:
             message = "descriptors that are not the same in all warps of the warpgroup (9.7.16.5.2)"
             raise Stopped("undefined", message, at, int(threads[0]))
         matrix = decoded(int(words[0]))
-        if any(self.machine.memory.symbols.get(name, 0) + size > _ADDRESSES for name, size in self._shared.items()):
+        if any(self.machine.memory.symbols.get(name, 0) + size > ADDRESSES for name, size in self._shared.items()):
             raise Stopped("unsupported", "shared memory beyond the addresses of descriptors is not followed yet", at)
         if matrix.base:
             raise Stopped("unsupported", "a matrix with a base offset is not followed in a whole launch yet", at)
-        for addresses, size in runs(chunks(matrix, lines, _ELEMENTS if transposed else _CHUNKS, transposed)):
-            one = np.repeat(threads[:1], len(addresses))
-            generic, _ = machine.memory.generic(addresses.astype(np.uint64), "shared::cta", one)
+        sizes: dict[int, list[int]] = {}
+        for start, size in pieces(matrix, lines, transposed):
+            sizes.setdefault(size, []).append(start)
+        for size, starts in sorted(sizes.items()):
+            addresses, one = np.array(starts, np.uint64), np.repeat(threads[:1], len(starts))
+            generic, _ = machine.memory.generic(addresses, "shared::cta", one)
             places = machine.memory.find(generic, size, one)[1]
             if (places < 0).any():
                 raise Stopped("outside", "a matrix that is not in one variable of shared memory", at, int(threads[0]))
@@ -203,9 +198,3 @@ class Products:
             return
         group.running = {number: names for number, names in group.running.items() if number >= done}
         self.machine.clocks.acquire(threads, group.ends[done - 1])
-
-
-def _transposed(op: ops.Wgmma, behind: int) -> bool:
-    """imm-trans-b, and ``behind`` by one imm-trans-a, which only products of 16-bit elements have."""
-    scales = 2
-    return len(op.immediates) > scales + behind and bool(op.immediates[-1 - behind])
