@@ -18,6 +18,7 @@ from ptxmm.program.condition import MemoryTerm
 from ptxmm.program.test import Test
 from ptxmm.whole.analysis import whole
 from tests import reference
+from tests.reference_dependencies import TooSlow
 from tests.support import ENGINES, ask, model_named
 
 MODEL = "ptx-8.5"
@@ -101,7 +102,7 @@ def verdicts(test: Test) -> dict[str, str]:
         assert said.complete
         found[engine] = "undefined" if said.undefined else "race" if said.flags else "race-free"
     if "undefined" not in found.values():
-        with suppress(reference.TooSlow):
+        with suppress(TooSlow):
             _, flags = reference.flagged(test, MODEL, seconds=20)
             found["reference"] = "race" if flags else "race-free"
     return found
