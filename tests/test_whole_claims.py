@@ -325,6 +325,6 @@ def test_check_of_many_threads(
     """One execution is asked first, and all of them where that does not decide."""
     path = tmp_path / "k.ptx"
     path.write_text(launch("races = 'none'", body, grid=grid, threads=threads))
-    ran = run_command("check", "--timeout", "8", str(path))
+    ran = run_command("check", "--timeout", "3", str(path))
     assert ("(--whole)" in ran.out) is whole, ran
     assert ran.code == 0 or not whole
