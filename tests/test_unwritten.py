@@ -102,3 +102,10 @@ def test_registers_of_128_bits() -> None:
     body = ".reg .b128 %q; mov.b128 {%rd4, %rd5}, %q; st.global.u64 [%rd1], %rd4;"
     with pytest.raises(PtxmmError, match="%q may be read before it is written, which is not supported for 128 bits"):
         kernel(body)
+
+
+@pytest.mark.parametrize("use", ["", "mov.u32 %r1, s;"])
+def test_what_the_launch_says_of_shared_memory_that_no_thread_accesses(use: str) -> None:
+    body = f".shared .align 4 .b8 s[16]; {use} st.global.u32 [%rd0], 1;"
+    (test,) = launched(body, {"g": '{ type = "u32", count = 1 }'}, "races = 'none'", others="s = { init = 0 }")
+    assert set(test.objects) == {"g"}

@@ -172,9 +172,11 @@ def _placed(error: PtxmmError, source: TestSource, launch: Launch) -> PtxmmError
 def _declared(
     variables: dict[str, Object], threads: list[ThreadSource], kernels: Sequence[Kernel]
 ) -> tuple[Variable, ...]:
-    """Declarations of what the threads, the condition or other declarations name, and of all objects of the launch."""
+    """Declarations of what the threads, the condition or other declarations name, and of all objects of the launch but
+    those that each CTA or thread has of its own."""
     launch = kernels[0].launch
-    wanted = {item.name for item in launch.objects} & variables.keys()
+    given = (variables[item.name] for item in launch.objects if item.name in variables)
+    wanted = {item.name for item in given if item.space not in ("shared", "local")}
     for thread in threads:
         for op in thread.body or ():
             wanted.update(symbols(op))
