@@ -665,8 +665,9 @@ def test_the_command(tmp_path: Path, run_command: Run) -> None:
     path.write_text(SHARED.format(body="griddepcontrol.launch_dependents; griddepcontrol.wait;"))
     ran = run_command("check", "--whole", str(path))
     assert ran.code == 0 and "Answer race-free" in ran.out
-    name = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
-    path.write_text(SHARED.format(body=f"{name} [%r2], [%r2], 128;"))
+    name = "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16"
+    regs = ", ".join(["%r4"] * 8)
+    path.write_text(SHARED.format(body=f"{name} {{{regs}}}, [%r2];"))
     ran = run_command("check", "--whole", str(path))
     assert ran.code == 3 and f"`{name}` is not followed in a whole launch yet" in ran.out
 

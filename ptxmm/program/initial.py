@@ -129,16 +129,22 @@ def _tensormap(value: TensorMapValue, item: MemoryObject, objects: Mapping[str, 
 
 
 def _shape(value: TensorMapValue, target: MemoryObject) -> TensorMap:
-    """What ``value`` says of its tensor, with what was left out; the tensor lies in ``target``."""
-    dims = value.dims if value.dims is not None else (target.size // value.type.bytes,)
-    strides = value.strides
-    if strides is None:
-        strides = tuple(prod(dims[: i + 1]) * value.type.bytes for i in range(len(dims) - 1))
-    wrong = problem(value.type, value.box, dims, strides, value.steps)
+    """What ``value`` says of its tensor, which lies in ``target``."""
+    made = completed(value, target.key, target.size)
+    wrong = problem(value.type, value.box, made.dims, made.strides, value.steps)
     if wrong is not None:
         raise error(wrong, value.span, kind="type")
-    last = sum((size - 1) * step for size, step in zip(dims, (value.type.bytes, *strides), strict=True))
+    last = sum((size - 1) * step for size, step in zip(made.dims, (value.type.bytes, *made.strides), strict=True))
     if last + value.type.bytes > target.size:
         message = f"the tensor has {last + value.type.bytes} bytes, but {target.name} has {target.size}"
         raise error(message, value.span, kind="type")
-    return TensorMap(target.key, value.type, value.box, dims, strides, value.steps)
+    return made
+
+
+def completed(value: TensorMapValue, target: str, size: int) -> TensorMap:
+    """What ``value`` says of its tensor, with what was left out; ``target`` has ``size`` bytes."""
+    dims = value.dims if value.dims is not None else (size // value.type.bytes,)
+    strides = value.strides
+    if strides is None:
+        strides = tuple(prod(dims[: i + 1]) * value.type.bytes for i in range(len(dims) - 1))
+    return TensorMap(target, value.type, value.box, dims, strides, value.steps)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ptxmm.engines.result import Limits
-from ptxmm.formats.modules.launch import DESTINATION_CTA, SAME_VALUE, WGMMA_SYNC
+from ptxmm.formats.modules.launch import DESTINATION_CTA, SAME_VALUE, WARP_COPY, WGMMA_SYNC
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.machine import Machine
@@ -16,7 +16,7 @@ from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.lenient import PROXY_WAR
 from ptxmm.whole.order.conflicts import accesses, racing, unordered
 from ptxmm.whole.order.strong import WEAK
-from ptxmm.whole.order.trace import READ, WRITE
+from ptxmm.whole.order.trace import READ, TENSORMAP, WRITE
 
 Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
 """By two instructions the pairs of accesses by them."""
@@ -53,6 +53,7 @@ class Executed:
         for _, pairs in sorted(self.groups.items()):
             for pair in pairs:
                 self._refuse_open(*pair)
+                self._refuse_maps(*pair)
             first = next((pair for pair in pairs[:_TRIED] if not self._observed(*pair)), None)
             if first is not None:
                 sure.append((first, len(pairs)))
@@ -104,6 +105,9 @@ class Executed:
         }
         if any(isinstance(op, ops.Wgmma) for op in self.machine.kernel.code.body):
             names[WGMMA_SYNC] = overwrites & ~ordered
+        body = self.machine.kernel.code.body
+        copies = [at for at, op in enumerate(body) if isinstance(op, ops.TensormapCopyFence)]
+        names[WARP_COPY] = np.isin(found.instruction[before], copies) | np.isin(found.instruction[behind], copies)
         return frozenset(name for name, which in names.items() if which.any())
 
     def _observed(self, a: int, b: int) -> bool:
@@ -145,6 +149,20 @@ class Executed:
         if alike and one is not None and other is not None and (None in one or None in other):
             message = "this races unless it writes the same value, and what it writes is not worked out"
             raise Stopped("undecided", message, int(self.found.instruction[b]), int(self.found.agent[b]))
+
+    def _refuse_maps(self, a: int, b: int) -> None:
+        """Raise ``Stopped`` where fences of the tensormap proxy may order a copy behind a change of its tensor map, as
+        they synchronize by themselves (9.7.14.4)."""
+        machine, found = self.machine, self.found
+        kind, _, place = machine.trace.proxies[int(found.proxy[b])].partition(".")
+        if kind != TENSORMAP or not machine.strong.logs:
+            return
+        view, agent, other, clock = found.view[[b]], found.agent[[b]], found.agent[[a]], found.clock[[a]]
+        if machine.clocks.after(view, agent, other, clock)[0]:
+            return
+        if machine.tensormaps.may_synchronize(int(place), int(view[0]), int(other[0]), int(clock[0])):
+            message = "what fences of the tensormap proxy alone synchronize is not followed yet"
+            raise Stopped("undecided", message, int(found.instruction[b]), int(found.agent[b]))
 
     def _level(self, at: int) -> int:
         op = self.machine.kernel.code.body[at]

@@ -8,6 +8,8 @@
 - ``same-value-races``: copies of the same bytes to the same place may race (8.7.1 knows of no values).
 - ``wgmma-sync``: what the threads of a warpgroup did before ``wgmma.wait_group`` is before what they do behind it,
   though 8.9.4 does not list it.
+- ``warp-copy``: ``tensormap.cp_fenceproxy`` is one copy of its warp, behind what all of its lanes did before and before
+  what they do behind it (9.7.14.16 says that they wait for each other, and not who copies).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ptxmm.formats.modules.launch import DESTINATION_CTA, ELECT_FIRST, SAME_VALUE, WGMMA_SYNC, Launch
+from ptxmm.formats.modules.launch import DESTINATION_CTA, ELECT_FIRST, SAME_VALUE, WARP_COPY, WGMMA_SYNC, Launch
 
 PROXY_WAR = "proxy-war"
 NOTES: Mapping[str, str] = MappingProxyType(
@@ -30,6 +32,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "(several threads make the same copy)",
         WGMMA_SYNC: f"rests on {WGMMA_SYNC}: assumed in the launch it gives no race "
         "(wgmma.wait_group comes between, which all threads of the warpgroup execute)",
+        WARP_COPY: f"rests on {WARP_COPY}: assumed in the launch it gives no race "
+        "(tensormap.cp_fenceproxy copies once for the warp, and its lanes meet there)",
     }
 )
 """What is said where a race is none if this is assumed."""
@@ -37,7 +41,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 
 def assumed(launch: Launch) -> frozenset[str] | None:
     """What ``launch`` assumes of these; None where it assumes a reading that is not followed."""
-    found = {name for name in (DESTINATION_CTA, ELECT_FIRST, SAME_VALUE, WGMMA_SYNC) if name in launch.assume}
+    found = {name for name in NOTES if name != PROXY_WAR and name in launch.assume}
     for reading in launch.readings:
         if reading.key != PROXY_WAR:
             return None

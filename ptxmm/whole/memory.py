@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.objects import Object
-from ptxmm.program.initial import number, real
+from ptxmm.program.initial import completed, number, real
+from ptxmm.program.shared.tensors import element_type, encode
 from ptxmm.program.source import AddressOf, Constant, Initial, Real, TensorMapValue
 from ptxmm.ptx.ops import TENSORMAP_BYTES
 from ptxmm.whole.arrays import Flags, Numbers, Words
@@ -81,6 +82,8 @@ class Memory:
             start += _padded(item.variable.size)
         self.bytes = np.zeros(start, np.uint8)
         self.known = np.zeros(start, np.bool_)
+        self.opaque = np.zeros(start, np.bool_)
+        """Which bytes are those of tensor maps whose content is known, which is no number to anybody."""
         self._bases = np.array([item.base for item in self.instances], np.uint64)
         self._sizes = np.array([item.variable.size for item in self.instances], np.uint64)
         self.starts = np.array([item.start for item in self.instances], np.int64)
@@ -221,6 +224,18 @@ class Memory:
         index = places[:, None] + np.arange(size)
         self.bytes[index] = np.ascontiguousarray(values.astype("<u8")).view(np.uint8).reshape(-1, 8)[:, :size]
         self.known[index] = known[:, None]
+        self.opaque[index] = False
+
+    def move(self, to: Numbers, frm: Numbers, size: int, hidden: Flags) -> None:
+        """Write ``size`` bytes from each place to another one; what is ``hidden`` is not known there."""
+        there, here = (places[:, None] + np.arange(size) for places in (to, frm))
+        self.bytes[there] = self.bytes[here]
+        self.known[there] = self.known[here] & ~hidden[here]
+        self.opaque[there] = self.opaque[here] & ~hidden[here]
+
+    def lose(self, place: int, size: int) -> None:
+        """Nothing is known of ``size`` bytes at a place."""
+        self.known[place : place + size] = self.opaque[place : place + size] = False
 
     def remote(self, places: Numbers, ctas: Numbers) -> Numbers:
         """The CTAs whose shared memory has ``places`` in the arena, where they are others than ``ctas``; else -1."""
@@ -253,15 +268,22 @@ class Memory:
             self.known[item.start : end] = variable.space in _BASES
             return
         self.known[item.start : end] = True
-        width = variable.type.bytes
+        width, maps = variable.type.bytes, []
         for at, value in enumerate(variable.initial):
             place = item.start + at * width
             content = self._content(value, variable)
-            if content is None:
-                wide = TENSORMAP_BYTES if isinstance(value, TensorMapValue) else max(width, 8)
-                self.known[place : min(end, place + wide)] = False
+            if isinstance(value, TensorMapValue):
+                maps.append((place, value))
+            elif content is None:
+                self.known[place : min(end, place + max(width, 8))] = False
             else:
                 self.bytes[place : place + width] = np.frombuffer(content.to_bytes(width, "little"), np.uint8)
+        for place, value in maps:
+            described, wide = self._described(value), slice(place, min(end, place + TENSORMAP_BYTES))
+            self.known[wide] = False
+            if described is not None:
+                self.bytes[wide] = np.frombuffer(described, np.uint8)
+                self.opaque[wide] = True
 
     def _content(self, value: Initial, variable: Object) -> int | None:
         """The unsigned number that an initial value is; None where there is none (tensor maps, mbarriers)."""
@@ -275,6 +297,16 @@ class Memory:
                 window = self.window(item.variable.space) if value.generic else 0
                 return self.symbols[target.name] + window + value.offset & (1 << variable.type.bits) - 1
         return None
+
+    def _described(self, value: TensorMapValue) -> bytes | None:
+        """The bytes of a tensor map; None where its tensor is no variable, or its fields have no such values."""
+        target = next((item.variable for item in self.instances if item.variable.name == value.target.name), None)
+        if target is None or element_type(value.type) is None:
+            return None
+        try:
+            return encode(self.symbols[target.name], completed(value, target.name, target.size))
+        except OverflowError:
+            return None
 
 
 def _window(ctas: Numbers) -> Words:

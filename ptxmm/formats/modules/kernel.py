@@ -17,6 +17,7 @@ from ptxmm.formats.modules.launch import (
     ELECT_FIRST,
     NO_TIMEOUT,
     SAME_VALUE,
+    WARP_COPY,
     WGMMA_SYNC,
     Launch,
 )
@@ -35,7 +36,7 @@ from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import Sym
 
-_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC)
+_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY)
 """The assumptions that every verdict names."""
 _NOWHERE = Span(1, 1, 2)
 

@@ -35,8 +35,9 @@ DESTINATION_CTA = "destination-cta"
 ELECT_FIRST = "elect-first"
 """The name of the assumption that ``elect.sync`` elects the lowest lane of its mask."""
 WGMMA_SYNC = "wgmma-sync"
+WARP_COPY = "warp-copy"
 """The name of the assumption that ``wgmma.wait_group`` orders what the threads of a warpgroup did before."""
-ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC}
+ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY}
 """The assumptions that are no readings."""
 
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?![ \t]*allow\b)(?:(?!\S)(.*)|(\S.*))$", re.MULTILINE)

@@ -14,6 +14,7 @@ from ptxmm.program.test import TRAP
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.barriers.mbarriers import Mbarriers
+from ptxmm.whole.execution.carried import Carried
 from ptxmm.whole.execution.kept import Kept
 from ptxmm.whole.execution.leaders import Leaders
 from ptxmm.whole.execution.polls import Poll
@@ -24,7 +25,8 @@ from ptxmm.whole.order.trace import Trace
 
 class Accessing(State):
     """The threads of a launch, the ``trace`` of their accesses, and what the ``strong`` ones synchronize; the
-    ``leaders`` of warps, the ``mbarriers``, and the origins of what is stored (``kept``). ``plan``: what is known of
+    ``leaders`` of warps, the ``mbarriers``, the origins of what is stored (``kept``), and what registers
+    have of tensor maps (``carried``). ``plan``: what is known of
     other executions; ``waiting``: the loops that wait; ``lenient``: what is assumed (see there), else that of
     ``before``."""
 
@@ -40,6 +42,7 @@ class Accessing(State):
         self.leaders = Leaders(self)
         self.mbarriers = Mbarriers(self, self.strong, self.leaders)
         self.kept = Kept(self)
+        self.carried = Carried(self)
         self.watched = np.zeros(len(self.memory.bytes), np.bool_)
         """The bytes of which strong accesses keep a log."""
         self.changed = np.zeros(len(self.memory.bytes), np.uint8)

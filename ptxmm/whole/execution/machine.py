@@ -21,6 +21,7 @@ from ptxmm.whole.execution import matrices
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.asynchronous.copies import Copies
 from ptxmm.whole.execution.asynchronous.products import Products
+from ptxmm.whole.execution.asynchronous.tensormaps import Tensormaps
 from ptxmm.whole.execution.barriers.mbarriers import Mbarriers
 from ptxmm.whole.execution.barriers.meeting import Meeting
 from ptxmm.whole.execution.deriving import Deriving
@@ -51,6 +52,7 @@ class Machine(Accessing):
         self._meeting = Meeting(self, self.leaders, self.strong)
         self.copies = Copies(self)
         self.products = Products(self, self.copies)
+        self.tensormaps = Tensormaps(self)
         self.leads = self.elects and not plan.exact and ELECT_FIRST not in self.lenient
         self.ends = np.zeros(self.every, np.int64)
         """The views of the threads at their ends."""
@@ -214,6 +216,11 @@ class Machine(Accessing):
                 case ops.AsyncWait():
                     self.products.wait(op.pending or 0, group)
 
+    def tensormap(self, op: Any, at: int, threads: Numbers) -> None:
+        """What changes tensor maps, and the fences of their proxy."""
+        self.changes += 1
+        _TENSORMAPS[type(op)](self.tensormaps, op, at, threads)
+
     def matrix(self, op: Any, at: int, threads: Numbers) -> None:
         """What a warp does with matrices."""
         self.changes += 1
@@ -222,7 +229,7 @@ class Machine(Accessing):
 
 _TOGETHER = (
     ops.Barrier, ops.BarrierReduction, ops.ClusterBarrier, ops.WarpBarrier, ops.WarpExchange, ops.LoadMatrix,
-    ops.StoreMatrix, ops.Wmma, ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters,
+    ops.StoreMatrix, ops.Wmma, ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters, ops.TensormapCopyFence,
 )  # fmt: skip
 """What the threads of a warp execute together."""
 _MBARRIERS: Mapping[type, Callable[[Mbarriers, Any, int, Numbers, Numbers], None]] = {
@@ -254,6 +261,12 @@ _MATRICES: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     ops.Wmma: matrices.product,
 }
 
+_TENSORMAPS: Mapping[type, Callable[[Tensormaps, Any, int, Numbers], None]] = {
+    ops.TensormapReplace: Tensormaps.replace,
+    ops.TensormapCopyFence: Tensormaps.copy,
+    ops.TensormapFence: Tensormaps.fence,
+}
+
 _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys(
         (
@@ -272,6 +285,7 @@ _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys((ops.MbarrierInit, ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait), Machine.mbarrier),
     **dict.fromkeys(_COPIES, Machine.copy),
     **dict.fromkeys(_MATRICES, Machine.matrix),
+    **dict.fromkeys(_TENSORMAPS, Machine.tensormap),
     **dict.fromkeys((ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters), Machine.warpgroup),
     ops.MbarrierInitFence: Machine.init_fence,
 }  # fmt: skip

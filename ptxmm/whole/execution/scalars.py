@@ -47,6 +47,7 @@ class Scalars:
             self.machine.trace.add(at, READ, here, size, threads)
             if register is not None:
                 words, known = self.machine.memory.load(here, min(size, 8))
+                known = known | self.machine.carried.loaded(register, here, size)
                 if op.type.signed:
                     words = extended(words, op.type.bits, self.machine.bits(register))
                 self.machine.assign(
@@ -70,12 +71,14 @@ class Scalars:
                     self.locations.watch((place, size))
             self.machine.trace.add(at, WRITE, here, size, threads)
             value = self.machine.operand(operand, op.type, threads)
-            known = value.known & (size <= 8)
+            opaque = value.known & (size <= 8) & self.machine.carried.by(operand)
+            known = value.known & (size <= 8) & ~opaque
             if self._racing is not None and not level and self._racing.allows(op.source.span.line):
                 self._compare(at, here, size, threads, Value(value.words, known))
             for part in range(0, size, 8):
                 self.machine.memory.store(here + part, min(size, 8), value.words, known)
             span = here[:, None] + np.arange(size)
+            self.machine.memory.opaque[span[opaque]] = True
             self.machine.changed[span.ravel()] = 0
             self.machine.kept.keep(operand, op.type, here, threads)
             for row in np.flatnonzero(self.machine.watched[span].any(axis=1)).tolist():

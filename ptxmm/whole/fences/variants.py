@@ -85,7 +85,7 @@ def orders(op: ops.Op) -> bool:
             return op.kind == "arrive"  # with the wait behind it
         case ops.Atomic() | ops.Fence() | ops.ProxyFence() | ops.MbarrierInitFence() | ops.Barrier():
             return True
-        case ops.MbarrierArrive() | ops.MbarrierWait():
+        case ops.MbarrierArrive() | ops.MbarrierWait() | ops.TensormapFence():
             return True
         case _:
             return isinstance(op, _WAITS)
@@ -108,7 +108,9 @@ def without(kernels: Sequence[Kernel], unit: Unit) -> Weaker | None:
             return Weaker("", frozenset(), {place: (_passed(kernels, place),) for place in unit.places})
         case ops.MbarrierArrive() if op.dst is not None:
             return None
-        case ops.Fence() | ops.ProxyFence() | ops.MbarrierInitFence() | ops.Barrier() | ops.MbarrierArrive():
+        case ops.Fence() | ops.ProxyFence() | ops.TensormapFence() | ops.MbarrierInitFence():
+            return Weaker("", frozenset(), dict.fromkeys(unit.places, ()))
+        case ops.Barrier() | ops.MbarrierArrive():
             return Weaker("", frozenset(), dict.fromkeys(unit.places, ()))
         case ops.ClusterBarrier(kind="arrive"):
             edits: dict[Place, Sequence[ops.Op]] = {}

@@ -200,6 +200,36 @@ class Clocks:
         self._fenced[kind][threads] = self.clock[threads]
         self.clock[threads] += 1
 
+    def leave(self, threads: Numbers, kind: str) -> list[int]:
+        """Each of ``threads`` executes a release fence of the proxy ``kind``, which goes one way (9.7.14.4): the view
+        of what precedes it."""
+        found = []
+        for thread in threads.tolist():
+            one, home = np.array([thread]), int(self.cta[thread])
+            view = self.views(one)
+            before = self._join(home, view, one, self.clock[one].astype(np.int64), _NO_LAYERS)
+            self._hand(thread, (kind, "leave", -1), before)
+            found.append(before)
+        return found
+
+    def enter(self, threads: Numbers, kind: str, what: str) -> None:
+        """Each of ``threads`` executes an acquire fence of the proxy ``kind`` for ``what`` is accessed by it in their
+        CTA: what precedes a release fence that precedes this one."""
+        for thread in threads.tolist():
+            view = int(self.views(np.array([thread]))[0])
+            before = self._layers.get(view, _NO_LAYERS).get((kind, "leave", -1), NOTHING)
+            self._hand(thread, (what, "enter", int(self.cta[thread])), before)
+
+    def _hand(self, thread: int, layer: Layer, before: int) -> None:
+        """A thread has what a view has in a layer, too."""
+        view, home, none = int(self._seen[thread]), int(self.cta[thread]), np.zeros(0, np.int64)
+        layers = dict(self._layers.get(view, _NO_LAYERS))
+        parts = np.unique(np.array([before, layers.get(layer, NOTHING)], np.int64))
+        layers[layer] = self._join(home, parts, none, none, _NO_LAYERS)
+        own, row = self._views.rows[view, 1:].tolist()
+        self._seen[thread] = self._view(home, own, row, layers)
+        self.clock[thread] += 1
+
     def after(self, views: Numbers, agents: Numbers, others: Numbers, clocks: Numbers) -> Flags:
         """Whether a step of each of ``agents`` with this view comes after that of another one with this clock; those of
         an agent that is no thread have no order of their own."""

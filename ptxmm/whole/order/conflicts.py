@@ -16,7 +16,7 @@ from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.memory import Memory
 from ptxmm.whole.order.clocks import Clocks, Layer
 from ptxmm.whole.order.strong import ALL, CLUSTER, CTA, WEAK
-from ptxmm.whole.order.trace import ASYNC, ATOMIC, GENERIC, READ, WRITE, Trace
+from ptxmm.whole.order.trace import ASYNC, ATOMIC, GENERIC, READ, TENSORMAP, WRITE, Trace
 
 _MIX = 0x9E3779B97F4A7C15
 _PAIRS = 1 << 22
@@ -308,8 +308,9 @@ class _Check(Struct):
         names = [name.partition(".")[0] for name in self.proxies]
         same = np.array([names.index(name) for name in names])
         apart = (same[here] != same[there]) | ((here != 0) & (ctas[0] != ctas[1]))
-        # Who knows of an asynchronous operation knows of its completion, with a proxy fence of its own (9.7.10.24.2).
-        here = np.where(np.array([name == ASYNC for name in names])[here], 0, here)
+        # Who knows of an asynchronous operation knows of its completion, with a proxy fence of its own (9.7.10.24.2),
+        # and that it has read its tensor map.
+        here = np.where(np.array([name in (ASYNC, TENSORMAP) for name in names])[here], 0, here)
         through = ordered & apart & ((here != 0) | (there != 0))
         if self.free:
             overwrites = (found.kind[before] == READ) & (found.proxy[before] == 0) & (found.kind[behind] != READ)

@@ -86,7 +86,7 @@ class Copies:
                 machine.trace.add(at, READ, frm, size, agents[here])
                 self._move(to[here], frm, size)
             rest = (to[here][:, None] + np.arange(size, op.size)).ravel()
-            machine.memory.bytes[rest], machine.memory.known[rest] = 0, True
+            machine.memory.bytes[rest], machine.memory.known[rest], machine.memory.opaque[rest] = 0, True, False
         machine.trace.add(at, WRITE, to, op.size, agents)
         machine.overwrite(to, op.size, at)
 
@@ -99,10 +99,7 @@ class Copies:
             others.append((place, place + size))
 
     def _move(self, to: Numbers, frm: Numbers, size: int) -> None:
-        memory, inside = self.machine.memory, np.arange(size)
-        there, here = to[:, None] + inside, frm[:, None] + inside
-        memory.bytes[there] = memory.bytes[here]
-        memory.known[there] = memory.known[here] & ~self.machine.watched[here]
+        self.machine.memory.move(to, frm, size, self.machine.watched)
 
     def arrive(self, op: ops.CopyAsyncArrive, at: int, threads: Numbers) -> None:
         """``cp.async.mbarrier.arrive``: an arrival when all earlier ``cp.async`` of the thread are done."""
@@ -170,7 +167,9 @@ class Copies:
             moved = self._moved(op, at, one)
             reads, writes = self._bulk_agents(one, place)
             if moved.map is not None:
-                machine.trace.add(at, READ, np.array([moved.map]), ops.TENSORMAP_BYTES, reads, TENSORMAP)
+                machine.trace.add(
+                    at, READ, np.array([moved.map]), ops.TENSORMAP_BYTES, reads, f"{TENSORMAP}.{moved.map}"
+                )
             for frm, size in zip(*(part.tolist() for part in moved.reads), strict=True):
                 machine.trace.add(at, READ, np.array([frm]), size, reads, self._proxy(np.array([frm]), one))
                 self._note(at, np.array([frm]), reads)
@@ -316,7 +315,9 @@ class Copies:
             self._check_writable(places, at, agents)
             proxy = self._proxy(places, agents)
             self._note(at, places, agents)
-            machine.memory.bytes[to : to + size], machine.memory.known[to : to + size] = 0, op.reduction is None
+            machine.memory.lose(to, size)
+            if op.reduction is None:  # what is outside of the tensor is read as zeros (5.5.3.3)
+                machine.memory.bytes[to : to + size], machine.memory.known[to : to + size] = 0, True
             machine.overwrite(places, size, at)
             if op.reduction is None:
                 if SAME_VALUE in machine.lenient and owners.isdisjoint(machine.memory.instance_of(moved.frm).tolist()):

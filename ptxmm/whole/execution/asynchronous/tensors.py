@@ -8,8 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from ptxmm.analysis.claims import BOUNDS
-from ptxmm.program.shared.tensors import Tensor, problem
-from ptxmm.program.source import TensorMapValue
+from ptxmm.program.shared.tensors import Tensor, decode
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.state import State, Stopped
@@ -40,30 +39,17 @@ def straight(frm: int, to: int, size: int, type_: ops.Type | None) -> Transfer:
     return Transfer((one, sizes), (other, sizes), one, other, sizes, size, type_)
 
 
-def described(state: State, place: int, rank: int, at: int, thread: int) -> Tensor:
-    """What the tensor map at a place of the arena says. Raises ``Stopped`` where that is not known."""
-    memory = state.memory
-    instance = memory.instances[int(memory.instance_of(np.array([place]))[0])]
-    number, inside = divmod(place - instance.start, instance.variable.type.bytes)
-    values = instance.variable.initial or ()
-    alone = not place - instance.start and len(values) == 1
-    first = values[0 if alone else number] if number < len(values) else None
-    if (inside and not alone) or not isinstance(first, TensorMapValue):
+def described(state: State, op: ops.BulkCopy, place: int, at: int, thread: int) -> Tensor:
+    """What the tensor map at a place of the arena says to a copy. Raises ``Stopped`` where that is not known, or has no
+    meaning."""
+    memory, end = state.memory, place + ops.TENSORMAP_BYTES
+    if not memory.opaque[place:end].all():
         raise Stopped("unsupported", "a tensor map whose content is not known is not followed", at, thread)
-    address = memory.symbols.get(first.target.name)
-    if address is None:
-        raise Stopped("unsupported", f"the tensor map of {first.target.name} is not followed", at, thread)
-    width = first.type.bytes
-    target = next(item.variable for item in memory.instances if item.variable.name == first.target.name)
-    dims = first.dims if first.dims is not None else (target.size // width,)
-    strides = first.strides
-    if strides is None:
-        strides = tuple(prod(dims[: i + 1]) * width for i in range(len(dims) - 1))
-    if len(first.box) != rank:
-        raise Stopped("undefined", f"a copy of {rank} dimensions by a tensor map of {len(first.box)}", at, thread)
-    if (wrong := problem(first.type, first.box, dims, strides, first.steps)) is not None:
-        raise Stopped("undefined", f"a tensor copy by a tensor map in which {wrong}", at, thread)
-    return Tensor(address, first.type, first.box, dims, strides, first.steps)
+    content = int.from_bytes(memory.bytes[place:end].tobytes(), "little")
+    found = decode(content, len(op.coordinates), op.reduction)
+    if isinstance(found, str):
+        raise Stopped("undefined", found, at, thread)
+    return found
 
 
 def coordinates(state: State, op: ops.BulkCopy, at: int, thread: Numbers) -> list[int]:
@@ -98,7 +84,7 @@ def box(tensor: Tensor, begin: list[int]) -> tuple[Numbers, Numbers, Numbers]:
 def tiled(state: State, op: ops.BulkCopy, place: int, near: int, at: int, thread: Numbers) -> Transfer:
     """The box of the tensor map at ``place`` that goes to or comes from the place ``near``."""
     assert op.load_mode == "tile"
-    tensor = described(state, place, len(op.coordinates), at, int(thread[0]))
+    tensor = described(state, op, place, at, int(thread[0]))
     offsets, addresses, sizes = box(tensor, coordinates(state, op, at, thread))
     far = np.zeros(len(offsets), np.int64)
     for size in np.unique(sizes).tolist():

@@ -57,7 +57,7 @@ class Mbarriers:
                 raise Stopped("undefined", f"{name} is initialised again without mbarrier.inval", at, thread)
             if old is not None and not everything(old).known(state, np.array([thread])).all():
                 state.doubt(f"the invalidation of {name} does not precede this", at, thread)
-            state.memory.known[place : place + _BYTES] = False
+            state.memory.lose(place, _BYTES)
             first = Completed(Moments(), Moments()), Completed(Moments(), Moments())
             clock = int(state.clocks.clock[thread])
             agent = self._inits.get(thread)
