@@ -677,6 +677,9 @@ def test_the_command(tmp_path: Path, run_command: Run) -> None:
     [
         ([str(CUDA.parent.parent / "litmus" / "sb" / "SB.litmus")], "this is no kernel"),
         (["--bundled"], "it takes no --bundled"),
+        (["--engine", "both"], "it takes no --engine"),
+        (["--all-state"], "it takes no --engine, --all-state"),
+        (["--all-readings"], "--all-state or --all-readings"),
         (["--format", "dot", str(CUDA / "matrix_mul.ptx")], "dot"),
         (["nowhere.cu"], "no such file or folder"),
     ],

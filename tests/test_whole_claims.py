@@ -291,7 +291,7 @@ def test_check_of_more_threads_than_can_be_listed(tmp_path: Path, run_command: R
     ran = run_command("check", "--json", str(path))
     first, second = json.loads(ran.out)["results"]
     assert (ran.code, first["engine"], first["holds"], second["holds"]) == (1, "whole", False, True)
-    for arguments in (["--engine", "z3"], ["--model", "ptx-7.5"]):
+    for arguments in (["--engine", "z3"], ["--model", "ptx-7.5"], ["--all-readings"]):
         ran = run_command("check", *arguments, str(path))
         assert ran.code == 2 and "2048 threads run; at most 1024 are supported" in ran.err, ran
     path.write_text(text.replace("// ptxmm: condition", "// ptxmm: conditio"))

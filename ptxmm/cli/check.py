@@ -39,6 +39,9 @@ def check(
     if whole:
         from ptxmm.cli.whole import answer_whole  # with numpy, which takes time to load
 
+        if engine is not Engine.auto or all_state or all_readings:
+            message = "--whole executes a launch once: it takes no --engine, --all-state or --all-readings"
+            raise PtxmmError(message, kind="usage")
         answer_whole(tests, run)
     format = format_of(run)
     if format not in formats("check"):

@@ -38,7 +38,7 @@ class Checking(Struct, frozen=True):
         """Of a file with a launch that has too many threads for a test, the verdicts on all of them at once."""
         from ptxmm.cli.whole import unlisted
 
-        return unlisted(file, settings) if self.engine is Engine.auto else None
+        return unlisted(file, settings) if self.engine is Engine.auto and not self.all_readings else None
 
     def expired(self, job: Job, seconds: float) -> Result:
         """The result of a check that was ended from outside after ``seconds``."""
