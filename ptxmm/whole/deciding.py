@@ -24,7 +24,7 @@ from ptxmm.whole.executed import Executed
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.polls import polls
 from ptxmm.whole.execution.state import Stopped
-from ptxmm.whole.explain.nearly import Nearly, nearly
+from ptxmm.whole.explain.nearly import Nearly, nearly, told
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.lenient import PROXY_WAR
 from ptxmm.whole.narrowing import Varied, narrowed
@@ -229,7 +229,7 @@ class Deciding:
         except Timeout:
             return None
         self.told = machine
-        return partial(nearly, machine, run.found)
+        return partial(nearly, machine, run.found, told(machine.history))
 
     def _race(
         self, run: Executed, pair: tuple[int, int], count: int, explain: Callable[[int, int], Nearly] | None

@@ -8,16 +8,16 @@ copy of which nobody waits to be done, a proxy fence. Of all such pairs the one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 from msgspec import Struct
 
 from ptxmm.ptx import ops
-from ptxmm.whole.arrays import Numbers
+from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.order.conflicts import Accesses
-from ptxmm.whole.order.history import Event
+from ptxmm.whole.order.history import Event, History
 from ptxmm.whole.order.strong import WEAK
 from ptxmm.whole.order.trace import READ
 
@@ -67,18 +67,41 @@ class _Access(Struct, frozen=True):
     reads: bool
 
 
-def _kept(events: list[Event], which: Callable[[Event], Numbers]) -> Iterator[_One]:
-    """Each agent of an event for which it counts."""
-    for event in events:
-        for number in which(event).tolist():
-            agent, clock, view = (int(column[number]) for column in (event.agents, event.clocks, event.views))
-            yield _One(event.kind, event.what, event.number, event.at, agent, clock, view, event.moment, event.step)
+class Told(Struct, frozen=True):
+    """The ``events`` of a history, agent by agent: ``which`` event each row is of, and what is told of the agent."""
+
+    events: list[Event]
+    which: Numbers
+    agents: Numbers
+    clocks: Numbers
+    views: Numbers
+    moments: Numbers
+
+    def kept(self, rows: Numbers) -> list[_One]:
+        """Some of the rows, each as what one agent does."""
+        columns = (self.which, self.agents, self.clocks, self.views)
+        found = []
+        for which, agent, clock, view in zip(*(column[rows].tolist() for column in columns), strict=True):
+            it = self.events[which]
+            found.append(_One(it.kind, it.what, it.number, it.at, agent, clock, view, it.moment, it.step))
+        return found
 
 
-def nearly(machine: Machine, found: Accesses, a: int, b: int) -> Nearly:
-    """What almost orders the accesses ``a`` and ``b`` of ``found``, which race in the execution of ``machine``; its
-    history has been kept."""
-    return _Search(machine, _access(machine, found, a), _access(machine, found, b)).best()
+def told(history: History) -> Told:
+    """What a history tells."""
+    events = history.events
+    which = np.repeat(np.arange(len(events)), [len(event.agents) for event in events])
+    none = np.zeros(0, np.int64)
+    agents, clocks, views = (
+        np.concatenate([none, *(getattr(event, name) for event in events)]) for name in ("agents", "clocks", "views")
+    )
+    return Told(events, which, agents, clocks, views, np.array([event.moment for event in events], np.int64)[which])
+
+
+def nearly(machine: Machine, found: Accesses, every: Told, a: int, b: int) -> Nearly:
+    """What almost orders the accesses ``a`` and ``b`` of ``found``, which race in the execution of ``machine``, of
+    whose history is ``every``."""
+    return _Search(machine, every, _access(machine, found, a), _access(machine, found, b)).best()
 
 
 def _access(machine: Machine, found: Accesses, number: int) -> _Access:
@@ -91,17 +114,24 @@ def _access(machine: Machine, found: Accesses, number: int) -> _Access:
 
 
 class _Search:
-    def __init__(self, machine: Machine, a: _Access, b: _Access) -> None:
-        self.machine, self.a, self.b = machine, a, b
-        assert machine.history is not None
-        events = machine.history.events
-        behind, before = list(_kept(events, self._behind)), list(_kept(events, self._before))
-        passed = [
-            item for item in before if item.kind in ("pass", "read") and item.agent == machine.copies.thread(b.agent)
-        ]
-        self.last = passed[-1].what if passed else None
+    def __init__(self, machine: Machine, every: Told, a: _Access, b: _Access) -> None:
+        self.machine, self.every, self.a, self.b = machine, every, a, b
+        self.last: Hashable = None
         """What the other thread has waited for last."""
-        self.early = list(_kept(events, self._early))
+        self.early: list[_One] = []
+        self.behind: dict[str, list[_One]] = {}
+        self.before: dict[str, list[_One]] = {}
+
+    def _look(self) -> None:
+        """What is told of events behind the one access and before the other."""
+        every, thread = self.every, self.machine.copies.thread(self.b.agent)
+        ahead = self._before()
+        behind, before = every.kept(np.flatnonzero(self._behind())), every.kept(np.flatnonzero(ahead))
+        passed = [item for item in before if item.kind in ("pass", "read") and item.agent == thread]
+        self.last = passed[-1].what if passed else None
+        # What comes before both accesses, and is done by the thread of the first one.
+        early = ahead & (every.agents == self.a.agent) & (every.moments <= self.a.row)
+        self.early = every.kept(np.flatnonzero(early))
         self.behind = {
             kind: [item for item in behind if item.kind == kind]
             for kind in ("arrive", "write", "wait", "fence", "pass")
@@ -115,6 +145,7 @@ class _Search:
         """The pair of which least fails."""
         if (ordered := self._proxies()) is not None:
             return ordered
+        self._look()
         ways = self._scopes(), self._groups(), self._flags(), self._phases(), self._too_early(), self._unwaited()
         every = [item for way in ways for item in way]
 
@@ -125,30 +156,28 @@ class _Search:
 
     # -- what comes behind one access, or before the other --
 
-    def _behind(self, event: Event) -> Numbers:
-        """The positions of the agents of an event for whom it comes after the access ``a``."""
-        same = event.agents == self.a.agent
+    def _behind(self) -> Flags:
+        """For which agents an event comes after the access ``a``."""
+        every = self.every
+        same = every.agents == self.a.agent
         if self.a.agent < self.machine.clocks.threads:
-            own = same & (self.a.row < event.moment)
+            own = same & (self.a.row < every.moments)
         else:
-            own = same & (self.a.clock <= event.clocks)
-        count = len(event.agents)
+            own = same & (self.a.clock <= every.clocks)
+        count = len(every.agents)
         others = np.full(count, self.a.agent), np.full(count, self.a.clock)
-        known = ~same & self.machine.clocks.after(event.views, event.agents, *others)
-        return np.flatnonzero(own | known)
+        found: Flags = own | (~same & self.machine.clocks.after(every.views, every.agents, *others))
+        return found
 
-    def _before(self, event: Event) -> Numbers:
-        """The same for whom it comes before the access ``b``."""
-        same = event.agents == self.b.agent
-        count = len(event.agents)
+    def _before(self) -> Flags:
+        """For which agents an event comes before the access ``b``."""
+        every = self.every
+        same = every.agents == self.b.agent
+        count = len(every.agents)
         own = np.full(count, self.b.view), np.full(count, self.b.agent)
-        known = ~same & self.machine.clocks.after(*own, event.agents, event.clocks)
-        return np.flatnonzero((same & (event.moment <= self.b.row)) | known)
-
-    def _early(self, event: Event) -> Numbers:
-        """The same for whom it comes before both accesses, and is done by the thread of ``a``."""
-        own = (event.agents == self.a.agent) & (event.moment <= self.a.row)
-        return np.intersect1d(np.flatnonzero(own), self._before(event))
+        known = ~same & self.machine.clocks.after(*own, every.agents, every.clocks)
+        found: Flags = (same & (every.moments <= self.b.row)) | known
+        return found
 
     # -- the pairs --
 
