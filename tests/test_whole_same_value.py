@@ -44,8 +44,8 @@ def equal(text: str, seed: int) -> str:
 
 def compare(path: Path, text: str, seconds: float) -> bool:
     """The answer about a launch and what the engine says of all its executions; whether that is known, each within so
-    many seconds. Races are compared by the texts of their instructions, as the engine takes what is before a loop and the
-    same in it for one."""
+    many seconds. Races are compared by the texts of their instructions, as the engine takes what is before a loop and
+    the same in it for one."""
     found = judged(path, text, seconds)
     (test,) = parse_ptx(text, str(path))
     try:
