@@ -133,9 +133,12 @@ def grouped(body: str, assume: str = "") -> str:
 
 
 def test_a_map_that_a_warp_copies(tmp_path: Path) -> None:
-    found = judged(tmp_path / "k.ptx", grouped(GROUPED))
-    assert found.answer == "race-free", found.reason
-    assert [claim.holds for claim in found.claims] == [True, True]
+    found = judged(tmp_path / "k.ptx", grouped(GROUPED))  # by the letter each lane writes the map (8.7.1)
+    assert (found.answer, found.races[0].first.line) == ("race", found.races[0].second.line)
+    for assumed in ('"same-value-races"', '"warp-copy"'):
+        found = judged(tmp_path / "k.ptx", grouped(GROUPED, assumed))
+        assert found.answer == "race-free", found.reason
+        assert [claim.holds for claim in found.claims] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -149,8 +152,19 @@ def test_a_map_that_a_warp_copies(tmp_path: Path) -> None:
 )
 def test_a_map_that_a_warp_copies_wrongly(old: str, new: str, tmp_path: Path) -> None:
     assert GROUPED.count(old) == 1
-    found = judged(tmp_path / "k.ptx", grouped(GROUPED.replace(old, new)))
+    found = judged(tmp_path / "k.ptx", grouped(GROUPED.replace(old, new), '"same-value-races"'))
     assert found.answer == "race"
+
+
+@pytest.mark.parametrize("assumed", ["", '"warp-copy"', '"same-value-races"'])
+def test_two_warps_write_a_map(assumed: str, tmp_path: Path) -> None:
+    body = "@%p7 bra A; " + PIECES + "A: barrier.sync 0; " + LANES
+    found = text(FIRST + body, block=64).replace(
+        "// ptxmm: [objects]", f"// ptxmm: assume = [{assumed}]\n// ptxmm: [objects]", 1
+    )
+    race = judged(tmp_path / "k.ptx", found).races[0]
+    assert race.first.line == race.second.line
+    assert not assumed or race.first.thread // 32 != race.second.thread // 32
 
 
 def test_one_copy_of_a_warp(tmp_path: Path) -> None:

@@ -35,8 +35,9 @@ DESTINATION_CTA = "destination-cta"
 ELECT_FIRST = "elect-first"
 """The name of the assumption that ``elect.sync`` elects the lowest lane of its mask."""
 WGMMA_SYNC = "wgmma-sync"
-WARP_COPY = "warp-copy"
 """The name of the assumption that ``wgmma.wait_group`` orders what the threads of a warpgroup did before."""
+WARP_COPY = "warp-copy"
+"""The name of the assumption that ``tensormap.cp_fenceproxy`` is one copy of its warp."""
 ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY}
 """The assumptions that are no readings."""
 

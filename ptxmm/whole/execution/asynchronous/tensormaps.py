@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxmm.formats.modules.launch import WARP_COPY
+from ptxmm.formats.modules.launch import SAME_VALUE, WARP_COPY
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.shared.tensors import field_place
 from ptxmm.ptx import ops
@@ -48,8 +48,8 @@ class Tensormaps:
                 memory.bytes[field] = np.frombuffer(int(word).to_bytes(size, "little"), np.uint8)
 
     def copy(self, op: ops.TensormapCopyFence, at: int, threads: Numbers) -> None:
-        """``tensormap.cp_fenceproxy``: each lane of a warp copies, and executes a release fence. If one copy of the
-        warp is assumed, all lanes meet before it and behind it."""
+        """``tensormap.cp_fenceproxy``: each lane of a warp copies, and executes a release fence; so they race, unless
+        writes of the same value may. If one copy of the warp is assumed, all lanes meet before it and behind it."""
         machine, trace = self.machine, self.machine.trace
         check_together(machine, at, threads)
         frm = machine.places(op.src, "shared::cta", TENSORMAP_BYTES, at, threads)
@@ -65,7 +65,7 @@ class Tensormaps:
         if once:
             self._meet(warps)
         trace.add(at, READ, frm[copying], TENSORMAP_BYTES, threads[copying])
-        for number in range(len(copying)):
+        for number in range(len(copying)) if SAME_VALUE in machine.lenient and not once else ():
             # The lanes of a warp write the same.
             trace.same[trace.count + number] = -1 - trace.count - number // WARP_SIZE
         trace.add(at, WRITE, to[copying], TENSORMAP_BYTES, threads[copying])
