@@ -222,7 +222,7 @@ class Evaluator(Generic[S, R]):
                 value = calls[operator](memo[a], memo[b], memo[c])
             else:
                 value = calls[operator]()
-            memo[i] = old if value == old else value
+            memo[i] = value if old is None or value != old else old
 
     def _named(self, name: str) -> S | R:
         if name in names.CONSTANTS:

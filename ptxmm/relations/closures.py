@@ -103,12 +103,13 @@ class Paths:
 
     def _through(self, row: Row, onward: list[tuple[Formula, Row]]) -> None:
         """Add to ``row`` what the others lead to, each under its formula."""
-        both, either = self._formulas.both, self._formulas.either
+        both = self._formulas.both
         for through, others in onward:
             for z, f in others.items():
                 g = both(through, f)
                 if g != FALSE:
-                    row[z] = either(row[z], g) if z in row else g
+                    known = row.get(z)
+                    row[z] = g if known is None else -both(-known, -g)
 
 
 def bits(mask: int) -> Iterator[int]:

@@ -118,8 +118,9 @@ class Formulas:
         return found
 
     def _simplified(self, a: Formula, b: Formula) -> Formula:
-        for one, other in ((a, b), (b, a)):
-            inner = self.arguments[abs(one)]
+        arguments, choices = self.arguments, self._choice
+        first, second = arguments[abs(a)], arguments[abs(b)]
+        for one, other, inner in ((a, b, first), (b, a, second)):
             if inner is None:
                 continue
             if one > 0:
@@ -127,32 +128,34 @@ class Formulas:
                     return one
                 if -other in inner:
                     return FALSE
-                choice = self._choice.get(other)
-                if choice is not None and any(self._choice.get(i) == choice for i in inner):
+                choice = choices.get(other)
+                if choice is not None and any(choices.get(i) == choice for i in inner):
                     return FALSE
             else:
                 if -other in inner:
                     return other
                 if other in inner and len(inner) == 2:
                     return self.both(other, -inner[0] if inner[1] == other else -inner[1])
-        parts = {*self._parts(a), *self._parts(b)}
+        # What each is the conjunction of.
+        parts = {a} if first is None or a < 0 else set(first)
+        parts.update((b,) if second is None or b < 0 else second)
         if len(parts) > FLAT:
             return self._node((a, b))
         return self._conjunction(parts)
 
     def _conjunction(self, parts: set[Formula]) -> Formula:
         """The node of several formulas, none of them constant, unless two of them exclude each other."""
-        chosen: dict[int, Formula] = {}
+        choices = self._choice
+        chosen: dict[int, Formula] | None = None
         for part in parts:
-            choice = self._choice.get(part)
-            if -part in parts or (choice is not None and chosen.setdefault(choice, part) != part):
+            if -part in parts:
                 return FALSE
+            if part in choices:
+                if chosen is None:
+                    chosen = {choices[part]: part}
+                elif chosen.setdefault(choices[part], part) != part:
+                    return FALSE
         return self._node(tuple(sorted(parts)))
-
-    def _parts(self, formula: Formula) -> tuple[Formula, ...]:
-        """What ``formula`` is the conjunction of."""
-        inner = self.arguments[abs(formula)]
-        return inner if inner is not None and formula > 0 else (formula,)
 
 
 class Clauses:
@@ -192,7 +195,7 @@ class Clauses:
             if item > 0:
                 for part in inner:
                     self.clauses.append([-name, self._name(part)])
-                    stack.append(part)
+                stack += inner
             else:
                 clause = [name]
                 for part in inner:
