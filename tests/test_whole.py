@@ -28,7 +28,7 @@ from ptxmm.whole.order.conflicts import Accesses, unordered
 from ptxmm.whole.order.strong import ALL, CTA, WEAK
 from ptxmm.whole.order.trace import ATOMIC, GENERIC, READ, WRITE
 from ptxmm.whole.result import WholeResult
-from tests import random_whole
+from tests import random_looks, random_whole
 from tests.commands import Run
 from tests.support import model_named
 
@@ -73,6 +73,7 @@ def compare(path: Path, text: str, seconds: float) -> bool:
         (random_whole.flags, 50, 42),
         (random_whole.counters, 12, 8),
         (random_whole.clusters, 30, 24),
+        (random_looks.looks, 40, 36),
     ],
 )
 def test_random_kernels(make: random_whole.Maker, count: int, least: int, tmp_path: Path) -> None:
@@ -81,7 +82,15 @@ def test_random_kernels(make: random_whole.Maker, count: int, least: int, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "make", [random_whole.kernel, random_whole.warps, random_whole.flags, random_whole.counters, random_whole.clusters]
+    "make",
+    [
+        random_whole.kernel,
+        random_whole.warps,
+        random_whole.flags,
+        random_whole.counters,
+        random_whole.clusters,
+        random_looks.looks,
+    ],
 )
 def test_many_random_kernels(make: random_whole.Maker, tmp_path: Path, shift: int) -> None:
     assert sum(compare(tmp_path / "k.ptx", make(seed), 20) for seed in range(10_000 + shift, 10_500 + shift)) >= 400

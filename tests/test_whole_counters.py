@@ -70,6 +70,17 @@ def told(arrival: str) -> str:
     return arrival + "setp.ne.u32 %p5, %r5, 2; @%p5 bra P; " + rest + THREE
 
 
+def counted_late() -> str:
+    """Of two CTAs the last one tells the other; one of them passes on what it has read, and the third counts too if
+    that was not there yet: so it is what makes the other one the last."""
+    rest = "st.release.gpu.global.u32 [%d2+4], 1; bra E; " + wait("eq", "0", at=4) + "E: "
+    arrive = OWN + add(sem="acq_rel") + "setp.ne.u32 %p5, %r5, 1; @%p5 bra P; " + rest
+    passes = "@%p2 bra X; ld.global.u32 %r6, [%d1+4]; add.u32 %r6, %r6, 1; st.relaxed.gpu.global.u32 [%d2+8], %r6; X: "
+    late = "setp.eq.u32 %p8, %r8, 1; @!%p8 bra F; st.relaxed.gpu.global.u32 [%d2], 1; F: "
+    third = "setp.eq.u32 %p7, %r2, 2; @%p7 bra C; "
+    return third + arrive + passes + "ret; C: " + wait("eq", "0", label="G", at=8) + late
+
+
 def twice(test: str) -> str:
     """Two barriers by one counter, with what each CTA writes before and after."""
     first = "add.u32 %r10, %r0, %r0; " + OWN + ARRIVE + wait(test, "%r0") + TWO
@@ -127,6 +138,7 @@ CASES = {
     "not found by the other": (2, OTHERS.format(add() + last("eq", 0, "ld.global.u32 %r6, [%d1]; ")), "race"),
     "last, told to all": (3, told(OWN + add(sem="acq_rel")), "race-free"),
     "last, told without acquiring": (3, told(OWN + FENCE + add()), "race"),
+    "last, told to the other, by whom it depends": (3, counted_late(), "undecided"),
     "all wait": (3, OWN + ARRIVE + wait("lt", "%r0") + THREE, "race-free"),
     "all but one wait for": (3, "sub.u32 %r9, %r0, 1; " + OWN + ARRIVE + wait("lt", "%r9") + THREE, "undecided"),
     "all wait twice": (2, twice("lt"), "race-free"),

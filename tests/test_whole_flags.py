@@ -61,6 +61,14 @@ def staged(first: str, then: str, on_first: str = "", on_then: str = "") -> str:
     return one + wait(then, label="S") + on_then + "D: "
 
 
+def told(first: str) -> str:
+    """CTA 1 looks at the flag and passes on what it has read; CTA 2 sets the flag too, if that was not there yet."""
+    passes = first + READ + "add.u32 %r9, %r9, 1; st.relaxed.gpu.global.u32 [%d2+4], %r9;\nret;\n"
+    late = "setp.eq.u32 %p3, %r3, 1; @!%p3 bra E; st.relaxed.gpu.global.u32 [%d2], 1;\nE: "
+    return "@!%p4 bra C; " + passes + "C: " + wait("relaxed.gpu", at=4, label="M") + late
+
+
+EXCHANGE = "atom.exch.{0}.gpu.global.b32 %r8, [%d2], 0;\n"
 ROUNDS = "mov.u32 %r4, 0;\nL: " + look() + "add.u32 %r4, %r4, 1; setp.eq.u32 %p2, %r3, 0; @%p2 bra L;\n"
 
 CASES = {
@@ -93,6 +101,25 @@ CASES = {
     "what stands beside a flag": (
         "st.release.gpu.global.v2.u32 [%d2], {1, 1};", wait(at=4) + "ld.global.u32 %r9, [%d2];", None,
     ),
+    # A relaxed wait, and then what acquires.
+    "relaxed, then acquired": (WRITE + GIVE, wait("relaxed.gpu") + look(into="%r5") + READ, "race-free"),
+    "relaxed, then acquired in a narrow scope": (
+        WRITE + GIVE, wait("relaxed.gpu") + look("acquire.cta", "%r5") + READ, "race",
+    ),
+    "relaxed, then another one acquired": (WRITE + GIVE, wait("relaxed.gpu") + look(at=4, into="%r5") + READ, "race"),
+    "relaxed, then acquired, of two": (
+        WRITE + GIVE, "@%p4 bra C; st.relaxed.gpu.global.u32 [%d2], 1; ret;\nC: "
+        + wait("relaxed.gpu") + look(into="%r5") + READ, None,
+    ),
+    "acquired, then relaxed": (WRITE + GIVE, look(into="%r5") + wait("relaxed.gpu") + READ, None),
+    "relaxed, then exchanged": (WRITE + GIVE, wait("relaxed.gpu") + EXCHANGE.format("acquire") + READ, "race-free"),
+    "relaxed, then exchanged without an acquire": (
+        WRITE + GIVE, wait("relaxed.gpu") + EXCHANGE.format("release") + READ, "race",
+    ),
+    # What is behind a look that is in no loop does not depend on it: what it finds may only follow from that.
+    "told by a loop": (WRITE + GIVE, told(wait()), "race-free"),
+    "told by a loop and a look": (WRITE + GIVE, told(wait("relaxed.gpu") + look(into="%r5")), "race-free"),
+    "told by a loop that a look comes before": (WRITE + GIVE, told(staged("acquire.gpu", "acquire.gpu")), None),
     # Loops that end in several places.
     "staged": (WRITE + GIVE, staged("acquire.gpu", "acquire.gpu") + READ, "race-free"),
     "staged, relaxed later": (WRITE + GIVE, staged("acquire.gpu", "relaxed.gpu") + READ, None),

@@ -27,7 +27,7 @@ from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.explain.nearly import Nearly, nearly, told
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.lenient import PROXY_WAR
-from ptxmm.whole.narrowing import Varied, narrowed
+from ptxmm.whole.narrowing import Varied, narrowed, refuse_order, widened
 from ptxmm.whole.order.history import History
 from ptxmm.whole.order.strong import Arrival, Plan, follow
 from ptxmm.whole.result import Answer, WholeRace, WholeResult
@@ -124,16 +124,52 @@ class Deciding:
         if elects:
             self.rests = frozenset({ELECT_FIRST})
         self.plan = Plan(False, {}, set(), {}, set(self.machine.strong.logs), last)
-        while True:
-            run = self._executed()
-            try:
-                if not narrowed(self.machine, self.plan):
-                    break
-            except Varied as varied:
-                return self._each(varied.arrivals, last)
+        try:
+            if self.machine.decisions:
+                self.plan = Plan(False, {}, set(), {}, self.plan.watched, last, late=None)
+                self._executed()
+                refuse_order(self.machine, self.plan)
+                self.plan = Plan(False, {}, set(), {}, self.plan.watched, last)
+            run = self._settled()
+            if run.groups and self._late():
+                run = self._widened(run)
+        except Varied as varied:
+            return self._each(varied.arrivals, last)
         if (stop := run.unsure(_SCHEDULE)) is not None:
             raise stop
         return self._free(run)
+
+    def _settled(self) -> Executed:
+        """A run that tells of all others. Raises ``Stopped`` and ``Varied`` where none does."""
+        while True:
+            run = self._executed()
+            if not narrowed(self.machine, self.plan):
+                return run
+
+    def _late(self) -> bool:
+        """Whether late reads may acquire anything."""
+        return any(read.late and read.tails for read in self.machine.strong.reads)
+
+    def _widened(self, run: Executed) -> Executed:
+        """The same where what races in ``run`` may be ordered by late reads. What these acquire counts if all accesses
+        are the same without that, whatever is found where they race then. Raises ``Stopped`` and ``Varied``."""
+        while fresh := run.cells() - self.plan.open:
+            self.plan.open |= fresh
+            try:
+                run = self._settled()
+            except Stopped as stop:
+                message = f"{stop.message}: it is data of which a thread learns outside of a loop that it is there"
+                raise Stopped("undecided", message, stop.at, stop.thread) from None
+        if self.machine.undecided is not None:
+            raise self.machine.undecided
+        watched, last, opened = self.plan.watched, self.plan.last, self.plan.open
+        while run.groups and widened(self.machine, self.plan):
+            self.plan = Plan(False, {}, set(), {}, watched, last, {}, self.plan.late, opened)
+            run = self._settled()
+        if not run.groups:
+            self.plan = Plan(False, {}, set(), {}, watched, last, {}, self.plan.late)
+            run = self._settled()
+        return run
 
     def _free(self, run: Executed) -> tuple[WholeRace, ...]:
         """There are no races, as a run says of all executions. Raises ``Stopped`` where it does not."""

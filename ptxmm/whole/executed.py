@@ -40,7 +40,7 @@ class Executed:
         same = self._same()
         self.agreeing = racing(found, machine.clocks, same)
         given = machine.clusters, machine.trace.proxies, same, PROXY_WAR in machine.lenient
-        every = unordered(found, machine.clocks, self._levels(), *given)
+        every = unordered(found, machine.clocks, self._levels(), *given, transitive=not machine.regions.left)
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
             self.groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
             if number % 4096 == 0:
@@ -64,6 +64,17 @@ class Executed:
         for (_, other), pairs in self.groups.items():
             return Stopped("undecided", message, other, int(self.found.agent[pairs[0][1]]))
         return None
+
+    def cells(self) -> set[int]:
+        """The bytes that pairs of accesses have in common which nothing orders. Raises ``Stopped`` where these are too
+        many."""
+        pairs = np.array([pair for pairs in self.groups.values() for pair in pairs], np.int64).reshape(-1, 2)
+        if len(pairs) == _PAIRS and (stop := self.unsure("more accesses are not ordered than are followed")):
+            raise stop
+        found = self.found
+        first, ends = found.place[pairs].max(axis=1), (found.place[pairs] + found.size[pairs]).min(axis=1)
+        ranges = set(zip(first.tolist(), ends.tolist(), strict=True))
+        return {byte for start, end in ranges for byte in range(start, end)}
 
     def refuse_doubts(self) -> None:
         """Raise ``Stopped`` where a run without races says nothing of others, or leaves something undone."""

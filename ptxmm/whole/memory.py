@@ -84,6 +84,8 @@ class Memory:
         self.known = np.zeros(start, np.bool_)
         self.opaque = np.zeros(start, np.bool_)
         """Which bytes are those of tensor maps whose content is known, which is no number to anybody."""
+        self.open = np.zeros(start, np.bool_)
+        """Bytes that nothing is known of, whatever is written there."""
         self._bases = np.array([item.base for item in self.instances], np.uint64)
         self._sizes = np.array([item.variable.size for item in self.instances], np.uint64)
         self.starts = np.array([item.start for item in self.instances], np.int64)
@@ -223,15 +225,16 @@ class Memory:
         """Write ``size`` bytes (8 at most) of each value; of those at one place the last counts."""
         index = places[:, None] + np.arange(size)
         self.bytes[index] = np.ascontiguousarray(values.astype("<u8")).view(np.uint8).reshape(-1, 8)[:, :size]
-        self.known[index] = known[:, None]
+        self.known[index] = known[:, None] & ~self.open[index]
         self.opaque[index] = False
 
     def move(self, to: Numbers, frm: Numbers, size: int, hidden: Flags) -> None:
         """Write ``size`` bytes from each place to another one; what is ``hidden`` is not known there."""
         there, here = (places[:, None] + np.arange(size) for places in (to, frm))
         self.bytes[there] = self.bytes[here]
-        self.known[there] = self.known[here] & ~hidden[here]
-        self.opaque[there] = self.opaque[here] & ~hidden[here]
+        unsure = hidden[here] | self.open[here] | self.open[there]
+        self.known[there] = self.known[here] & ~unsure
+        self.opaque[there] = self.opaque[here] & ~unsure
 
     def lose(self, place: int, size: int) -> None:
         """Nothing is known of ``size`` bytes at a place."""

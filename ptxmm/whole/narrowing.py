@@ -56,6 +56,18 @@ def narrowed(machine: Machine, plan: Plan) -> bool:
     return _Narrowing(machine, plan).done()
 
 
+def refuse_order(machine: Machine, plan: Plan) -> None:
+    """Raise ``Varied`` or ``Stopped`` where other executions than that of ``machine`` execute something else, although
+    all acquire what it has acquired."""
+    _Narrowing(machine, plan).refuse_order()
+
+
+def widened(machine: Machine, plan: Plan) -> bool:
+    """Add to ``plan`` what the late reads of ``machine`` acquire whatever they find; whether that was anything. That is
+    sound where the accesses of all executions are those of ``machine``."""
+    return _Narrowing(machine, plan).late()
+
+
 class _Narrowing:
     def __init__(self, machine: Machine, plan: Plan) -> None:
         self.machine, self.plan = machine, plan
@@ -64,15 +76,54 @@ class _Narrowing:
         self._found: dict[Key, frozenset[int]] = {}
         self._tried: dict[tuple[int, frozenset[Words], frozenset[int]], list[_Trial]] = {}
 
-    def done(self) -> bool:
-        """Whether the plan has changed."""
+    def refuse_order(self) -> None:
+        """Raise ``Stopped`` where what is executed depends on the order in which atomic operations are done."""
         for decision in self.machine.decisions.values():
             self._check(decision)
-        steps = {"poll": self._poll, "load": self._load, "atomic": self._atomic}
+
+    def done(self) -> bool:
+        """Whether the plan has changed."""
+        self.refuse_order()
         changed = False
         for read in self.machine.strong.reads:
-            changed |= steps[read.kind](read)
+            if read.kind == "poll":
+                changed |= self._poll(read)
+            elif read.kind == "load":
+                changed |= self._load(read)
+            if read.late and read.trusted:
+                changed |= self._trusted(read)
         return changed
+
+    def _trusted(self, read: Read) -> bool:
+        try:
+            return self._acquired(read, self._options(read))
+        except Unclear:
+            return self._acquired(read, None)
+
+    def late(self) -> bool:
+        """Whether the plan has changed by what late reads acquire."""
+        changed, late = False, self.plan.late
+        for read in self.machine.strong.reads:
+            if late is None or not (read.late and read.tails):
+                continue
+            try:
+                found = self._options(read)
+            except Unclear:
+                continue
+            for level in read.tails:
+                had = late.get((read.key, level), frozenset())
+                now = had | self._kept(read, frozenset(head.release for head in read.heads), found, level)
+                changed |= now != had
+                late[read.key, level] = now
+        return changed
+
+    def _options(self, read: Read) -> list[Option]:
+        """What a read may find, if it is in a loop then that ends it. Raises ``Unclear``."""
+        if read.waited is None:
+            return self.options.of(read, lambda _: True)
+        start, inputs = read.waited
+        trials = self._trials(self.machine.waiting[start], inputs, self._values(read.key))
+        return [option for trial in trials for option in self.options.of(read, trial.ending.__contains__)]
 
     def _values(self, key: Key) -> frozenset[int]:
         """All that a read may find. Raises ``Unclear``."""
@@ -130,7 +181,7 @@ class _Narrowing:
         forgotten = self.plan.forgotten.setdefault(start, set())
         more = {name for name in poll.outputs - forgotten if len({end.registers.get(name) for _, end in ends}) > 1}
         forgotten |= more
-        return self._acquired(read, every) or bool(more) or changed
+        return (not read.late and self._acquired(read, every)) or bool(more) or changed
 
     def _weaken(self, start: int, loads: set[tuple[int, bool]]) -> bool:
         """Let a loop acquire no more than each load that may end it does; whether that is new."""
@@ -184,25 +235,19 @@ class _Narrowing:
         self.plan.unknown.add(read.at)
         return True
 
-    def _atomic(self, read: Read) -> bool:
-        if not read.tails:
-            return False
-        try:
-            return self._acquired(read, self.options.of(read, lambda _: True))
-        except Unclear:
-            return self._acquired(read, None)
-
     def _acquired(self, read: Read, found: list[Option] | None) -> bool:
         """Keep of what a read acquired what it acquires whatever it finds; whether that is less."""
         changed = False
         for level in read.tails:
             had = frozenset(head.release for head in read.heads)
             now = self.plan.allowed.get((read.key, level), had)
-            kept: frozenset[Release] = frozenset()
-            if found is not None:
-                tests = [self.options.covered(read, option, level) for option in found]
-                kept = frozenset(release for release in now if all(test(release) for test in tests))
+            kept = frozenset[Release]() if found is None else self._kept(read, now, found, level)
             if kept != now:
                 self.plan.allowed[read.key, level] = kept
                 changed = True
         return changed
+
+    def _kept(self, read: Read, some: frozenset[Release], found: list[Option], level: int) -> frozenset[Release]:
+        """Of some releases those that a read acquires whatever it finds."""
+        tests = [self.options.covered(read, option, level) for option in found]
+        return frozenset(release for release in some if all(test(release) for test in tests))

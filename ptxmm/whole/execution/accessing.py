@@ -18,6 +18,7 @@ from ptxmm.whole.execution.carried import Carried
 from ptxmm.whole.execution.kept import Kept
 from ptxmm.whole.execution.leaders import Leaders
 from ptxmm.whole.execution.polls import Poll
+from ptxmm.whole.execution.regions import Regions
 from ptxmm.whole.execution.state import ENDED, State, Stopped
 from ptxmm.whole.order.strong import Plan, Strong
 from ptxmm.whole.order.trace import Trace
@@ -39,10 +40,14 @@ class Accessing(State):
         self.trace = Trace(self.clocks)
         self.plan, self.waiting, self.exact = plan, waiting, plan.exact
         self.strong = Strong(self.clocks, self.clusters, plan)
+        self.memory.open[list(plan.open)] = True
+        self.memory.known &= ~self.memory.open
+        self.memory.opaque &= ~self.memory.open
         self.leaders = Leaders(self)
         self.mbarriers = Mbarriers(self, self.strong, self.leaders)
         self.kept = Kept(self)
         self.carried = Carried(self)
+        self.regions = Regions(self, self.strong)
         self.watched = np.zeros(len(self.memory.bytes), np.bool_)
         """The bytes of which strong accesses keep a log."""
         self.changed = np.zeros(len(self.memory.bytes), np.uint8)
@@ -112,6 +117,7 @@ class Accessing(State):
         """A copy has written ``size`` bytes at each place. Raises ``Stopped`` where strong accesses find that."""
         span = (places[:, None] + np.arange(size)).ravel()
         self.changed[span] = 0
+        self.memory.known[span] &= ~self.memory.open[span]
         self.kept.forget(places, size)
         if self.watched[span].any():
             raise Stopped("unsupported", "a copy to what strong accesses access is not followed yet", at)

@@ -25,7 +25,8 @@ class Carried:
 
     def loaded(self, register: ops.Reg, places: Numbers, size: int) -> Flags:
         """Which of the threads that load ``size`` bytes into a register have a part of a tensor map in it."""
-        found: Flags = self.state.memory.opaque[places[:, None] + np.arange(size)].all(axis=1)
+        memory, here = self.state.memory, places[:, None] + np.arange(size)
+        found: Flags = (memory.opaque[here] & ~memory.open[here]).all(axis=1)
         if found.any():
             if self._moved is None:
                 self._moved = _only_stored(self.state)

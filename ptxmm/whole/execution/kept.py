@@ -47,6 +47,6 @@ class Kept:
 
     def recall(self, register: str, places: Numbers, size: int, threads: Numbers) -> None:
         """What is loaded has the origin of what was stored."""
-        for row in np.flatnonzero(self._keeps[places]).tolist():
+        for row in np.flatnonzero(self._keeps[places] & ~self.state.memory.open[places]).tolist():
             if (origin := self._stored.get((int(places[row]), size))) is not None:
                 self.state.origins.setdefault(register, {})[int(threads[row])] = origin

@@ -93,12 +93,14 @@ class Locations:
             return
         one = np.array([thread])
         self.machine.mode[thread], self.machine.pc[thread] = RUNS, poll.end
+        if not poll.late:
+            self.machine.regions.seal(one)
         looked = {poll.start, *(tried if self.machine.exact else poll.again)}
         for load in (at, *sorted(other for other in looked if self.ends_with(other)[0] != self.ends_with(at)[0])):
             self.machine.trace.add(load, READ, one * 0 + location[0], location[1], one)
         self.machine.tell("read", ("flag", location[0]), location[1], at, one)
         level, acquires = self.machine.plan.weakest.get(poll.start) or self.ends_with(at)
-        self.machine.strong.read("poll", at, location, thread, level, acquires, (poll.start, inputs))
+        self.machine.strong.read("poll", at, location, thread, level, acquires, (poll.start, inputs), poll.late)
         forgotten = self.machine.plan.forgotten.get(poll.start, set())
         for name in poll.outputs & (found.registers.keys() | forgotten):
             word, known = found.registers.get(name, (0, False))

@@ -107,10 +107,13 @@ class Machine(Accessing):
     def _execute(self, at: int, threads: Numbers) -> None:
         op = self.body[at]
         chosen = threads
+        self.regions.leave(at, threads)
         if op.guard is not None:
             holds = self.truth(at, threads, op.guard.register) ^ op.guard.negated
             chosen = threads[holds]
         self.pc[threads] += 1
+        if op.guard is not None and isinstance(op, ops.Branch):
+            self.regions.enter(at, op.guard.register, threads)
         if op.guard is not None and self.apart:
             chosen = self.leaders.lead(op, op.guard, at, chosen)
         if not len(chosen):
@@ -171,6 +174,8 @@ class Machine(Accessing):
     def barrier(self, op: ops.Barrier | ops.BarrierReduction, at: int, threads: Numbers) -> None:
         """``barrier.cta``."""
         self.changes += 1
+        if isinstance(op, ops.BarrierReduction) or op.kind != "arrive":
+            self.regions.seal(threads)
         self._meeting.ctas.barrier(op, at, threads)
 
     def cluster_barrier(self, op: ops.ClusterBarrier, at: int, threads: Numbers) -> None:

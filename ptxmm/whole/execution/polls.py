@@ -26,7 +26,8 @@ _STEPS = 10_000
 class Poll(Struct, frozen=True):
     """What waits, from the load at ``start`` to the instruction ``end``, behind the loop: the loads that come after one
     that did not end it (``again``); the registers that it begins with (``inputs``), those that it writes, and those of
-    them that are needed behind it (``outputs``)."""
+    them that are needed behind it (``outputs``). ``late``: one of its loads is in no loop, so that nothing behind
+    depends on what that finds."""
 
     start: int
     end: int
@@ -34,6 +35,7 @@ class Poll(Struct, frozen=True):
     inputs: tuple[str, ...]
     written: frozenset[str]
     outputs: frozenset[str]
+    late: bool
 
 
 def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
@@ -50,12 +52,12 @@ def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
             region = reach(graph.after, [start], end)
             if graph.end in region or not all(_pure(body[at], body[start]) for at in region):
                 break
-            again = _again(body, graph, start, region)
+            again, late = _again(body, graph, start, region)
             written = frozenset(name for at in region for name, _ in definitions(body[at]))
             if again and _decides(body, region) and not _moves(body[start], written):
                 used = {name for at in region for name, _ in uses(body[at])}
                 inputs = tuple(sorted(used & live[start]))
-                found[start] = Poll(start, end, again, inputs, written, written & live[end])
+                found[start] = Poll(start, end, again, inputs, written, written & live[end], late)
                 break
     return found
 
@@ -83,12 +85,14 @@ def _chain(behind: dict[int, int], at: int) -> Iterator[int]:
         yield at
 
 
-def _again(body: Sequence[ops.Op], graph: Graph, start: int, region: set[int]) -> frozenset[int]:
-    """The loads of ``region`` that come after another one; none where no load is in a loop of it."""
+def _again(body: Sequence[ops.Op], graph: Graph, start: int, region: set[int]) -> tuple[frozenset[int], bool]:
+    """The loads of ``region`` that come after another one, none where no load is in a loop of it; and whether one is in
+    no loop."""
     outside = [at for at in range(graph.end + 1) if at not in region]
     inside = [() if at in outside else targets for at, targets in enumerate(graph.after)]
     after = {at: reach(inside, inside[at]) for at in region if _looks(body[at])}
-    return frozenset(after.keys() & after[start]) if any(at in found for at, found in after.items()) else frozenset()
+    turning = [at in found for at, found in after.items()]
+    return frozenset(after.keys() & after[start]) if any(turning) else frozenset(), not all(turning)
 
 
 def _decides(body: Sequence[ops.Op], region: set[int]) -> bool:

@@ -20,7 +20,6 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.program.edit import retarget
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import uses
 from ptxmm.ptx.printer import instruction_text
 
 _SHORT = re.compile(r"(?:@\S+ )?(\S+).*?( \(called .*)?")
@@ -107,7 +106,7 @@ def without(kernels: Sequence[Kernel], unit: Unit) -> Weaker | None:
     match op:
         case ops.MbarrierWait():
             return Weaker("", frozenset(), {place: (_passed(kernels, place),) for place in unit.places})
-        case ops.MbarrierArrive() if any(_is_read(kernels, place) for place in unit.places):
+        case ops.MbarrierArrive() if op.dst is not None:
             return None
         case ops.Fence() | ops.ProxyFence() | ops.TensormapFence() | ops.MbarrierInitFence():
             return Weaker("", frozenset(), dict.fromkeys(unit.places, ()))
@@ -121,14 +120,6 @@ def without(kernels: Sequence[Kernel], unit: Unit) -> Weaker | None:
         case _ if isinstance(op, _WAITS):
             return Weaker("", frozenset(), dict.fromkeys(unit.places, ()))
     return None
-
-
-def _is_read(kernels: Sequence[Kernel], place: Place) -> bool:
-    """Whether an instruction of its kernel reads the state that an arrival returns."""
-    body = kernels[place[0]].code.body
-    op = body[place[1]]
-    assert isinstance(op, ops.MbarrierArrive)
-    return op.dst is not None and any(name == op.dst.name for other in body for name, _ in uses(other))
 
 
 def _passed(kernels: Sequence[Kernel], place: Place) -> ops.Op:

@@ -166,6 +166,11 @@ class Clocks:
             self._acquired[key] = self._join(home, views, agents, clocks, self._join_layers(home, views))
         return self._acquired[key]
 
+    def back(self, agent: int, view: int) -> None:
+        """An agent comes after no more than that of a view that it had before, and what it does itself."""
+        self.views(np.array([agent]))
+        self._seen[agent] = view
+
     def common(self, views: Numbers) -> int:
         """What all of some views of one CTA have."""
         every = np.unique(views)

@@ -77,13 +77,15 @@ def unordered(
     proxies: Sequence[str],
     same: Numbers,
     free: bool = False,
+    transitive: bool = True,
 ) -> Iterator[tuple[int, int]]:
     """Pairs of ``found`` (by number) that conflict and that nothing orders, the one that was executed first before.
 
     ``levels``: for each instruction how wide its scope is, ``clusters``: the cluster of each CTA; strong accesses of
     the same bytes in each other's scope do not conflict (8.7.1). ``proxies``: the names of the proxies, by numbers.
     ``same``: for each access the number of the value that it writes where writes of one value may race, else -1.
-    ``free``: reads need no proxy fence before copies (``proxy-war=free``).
+    ``free``: reads need no proxy fence before copies (``proxy-war=free``). ``transitive``: what precedes an access of a
+    thread precedes the later ones.
     """
     if not len(found):
         return
@@ -91,6 +93,7 @@ def unordered(
     level = levels[found.instruction]
     other = (found.proxy != 0) | (found.agent >= clocks.threads) | ((level != WEAK) & (found.kind == READ))
     shared = np.unique(found.cell[same >= 0])
+    other |= not transitive
     apart = np.isin(found.cell, found.cell[other]) | np.isin(found.cell, shared)
     near = np.flatnonzero(~apart)
     kind = np.where(level[near] != WEAK, ATOMIC, found.kind[near])
@@ -103,7 +106,7 @@ def unordered(
         yield from check.all(near[before], near[behind])
     for run in np.flatnonzero((kind[first] == ATOMIC) & (last - first > 1)).tolist():
         yield from check.among(near[first[run] : last[run]])
-    copied = np.unique(found.cell[(found.proxy != 0) | (found.agent >= clocks.threads)])
+    copied = np.unique(found.cell[(found.proxy != 0) | (found.agent >= clocks.threads) | (not transitive)])
     copied = np.setdiff1d(copied, shared)
     seen: set[bytes] = set()
     for first, end in np.searchsorted(found.cell, np.stack((shared, shared + 1), axis=1)).tolist():

@@ -179,14 +179,14 @@ class Options:
     def _unacquired(self, location: Location, log: Log) -> Flags:
         """The order of writes without what atomic operations acquire themselves."""
         clocks = self._strong.clocks
-        found = self._orders[location].copy()
+        found = _order(self._strong, log)
         thread, clock = (np.array([getattr(w, name) for w in log.writes]) for name in ("thread", "clock"))
         for read in self._strong.reads:
             if read.kind == "atomic" and read.location == location:
                 same, view = np.full(read.seen, read.thread), np.full(read.seen, read.view)
                 before = clocks.after(view, same, np.maximum(thread[: read.seen], 0), clock[: read.seen])
                 found[1 : read.seen, read.seen] = before[1:]
-        return found
+        return self._with_last(found, location)
 
     def _behind(self, sight: _Sight, base: int, likes: Callable[[int], bool]) -> Iterator[Option]:
         """What may be found of one base, if it may be liked."""

@@ -16,6 +16,7 @@ Key: TypeAlias = tuple[int, int]
 """A read: the thread, and the number of the read among those of the thread. Or an election: ``ELECTED``, and the number
 of the leader."""
 ELECTED = -1
+_FIRST_BIT = 1 << 31
 
 Words: TypeAlias = tuple[int | None, ...]
 """Numbers, None where they are not known."""
@@ -35,6 +36,10 @@ class Result(Struct, frozen=True, eq=False):
         """The reads that it depends on."""
         yield self.key
 
+    def leaves(self) -> Iterator[Result]:
+        """What it is computed from at last."""
+        yield self
+
 
 class Derived(Struct, frozen=True, eq=False):
     """What is computed from ``parts``: in this execution, the ``word``."""
@@ -53,6 +58,12 @@ class Derived(Struct, frozen=True, eq=False):
             if isinstance(part, Result | Derived):
                 yield from part.reads()
 
+    def leaves(self) -> Iterator[Result]:
+        """What it is computed from at last."""
+        for part in self.parts:
+            if isinstance(part, Result | Derived):
+                yield from part.leaves()
+
 
 Origin: TypeAlias = Result | Derived
 Inputs: TypeAlias = tuple[Origin | int | None, ...]
@@ -67,6 +78,17 @@ def concrete(parts: Inputs) -> Words:
 def given(parts: Inputs, found: Mapping[Key, int]) -> Words:
     """The values if reads had found something else."""
     return tuple(part.given(found) if isinstance(part, Result | Derived) else part for part in parts)
+
+
+def deciding(origin: Origin, thread: int) -> frozenset[Key]:
+    """The reads of a thread on which it depends whether ``origin`` is 0: another value does make it so, or not."""
+    words = {leaf.key: leaf.word for leaf in origin.leaves()}
+    found = set()
+    for key, word in words.items():
+        others = (origin.given({**words, key: other}) for other in (0, word ^ 1, word ^ 2, word ^ _FIRST_BIT))
+        if key[0] == thread and any(other is not None and (other != 0) != (origin.word != 0) for other in others):
+            found.add(key)
+    return frozenset(found)
 
 
 class Decision(Struct, frozen=True):

@@ -55,7 +55,8 @@ class Write(Struct, frozen=True):
 class Read(Struct):
     """A read of a location whose result may depend on the schedule: by the instruction ``at``, ``kind``: ``poll``,
     ``load`` or ``atomic``; the number of its location's writes before it; the tails that acquired from it, by how wide
-    their scopes are; of a poll, its start and the registers that it began with."""
+    their scopes are; of a poll, its start and the registers that it began with. ``late``: nothing behind it depends on
+    what it finds (8.10.4), as it is not in a loop that it ends."""
 
     kind: str
     at: int
@@ -70,6 +71,8 @@ class Read(Struct):
     tails: set[int]
     heads: tuple[Head, ...]
     waited: tuple[int, Inputs] | None = None
+    late: bool = False
+    trusted: bool = False
 
 
 class Log(Struct):
@@ -97,7 +100,9 @@ class Plan(Struct):
     acquires behind it, the releases that it has acquired whatever it found; instructions whose results differ, and
     registers that loops leave different. ``exact``: follow this one execution, all that it acquires. ``last``: atomic
     operations that come last, and those that they come after. ``weakest``: of loops that wait, by their starts, how
-    wide the scope is at least of the load that ends them, and whether it acquires."""
+    wide the scope is at least of the load that ends them, and whether it acquires. ``late``: as ``allowed``, of late
+    reads whatever depends on them (None: all that they find); ``open``: bytes whose values are not known, as they may
+    race without these."""
 
     exact: bool
     allowed: dict[tuple[Key, int], frozenset[Release]]
@@ -106,11 +111,22 @@ class Plan(Struct):
     watched: set[Location]
     last: Mapping[Arrival, frozenset[Arrival]] = _NONE
     weakest: dict[int, tuple[int, bool]] = {}
+    late: dict[tuple[Key, int], frozenset[Release]] | None = {}
+    open: set[int] = set()
 
 
 def follow(last: Mapping[Arrival, frozenset[Arrival]] = _NONE) -> Plan:
     """The plan of one execution as it is; ``last``: as of ``Plan``."""
-    return Plan(True, {}, set(), {}, set(), last)
+    return Plan(True, {}, set(), {}, set(), last, late=None)
+
+
+class Held(Struct):
+    """What a thread comes after, and what it releases, at some place: its view, its fences, and its releases of each
+    location."""
+
+    view: int
+    fences: dict[int, Head]
+    released: dict[Location, dict[int, Head]]
 
 
 class Strong:
@@ -126,8 +142,10 @@ class Strong:
         self._at: dict[int, set[Location]] = {}
         self._fences: dict[int, dict[int, Head]] = {}
         self._inits: dict[int, Head] = {}
-        self._released: dict[tuple[int, Location], dict[int, Head]] = {}
+        self._released: dict[int, dict[Location, dict[int, Head]]] = {}
         self._pending: dict[int, list[Read]] = {}
+        self._trusted: dict[int, frozenset[Key]] = {}
+        self._deferred: dict[int, list[tuple[int, Read]]] = {}
         self._count: dict[int, int] = {}
         self._sequential: dict[tuple[int, int], Release] = {}
         self.swaps = False
@@ -171,7 +189,7 @@ class Strong:
         clock = int(self.clocks.clock[thread])
         heads: tuple[Head, ...] = ()
         if level != WEAK:
-            mine = self._released.setdefault((thread, location), {})
+            mine = self._released.setdefault(thread, {}).setdefault(location, {})
             if releases:
                 mine[level] = Head(self.clocks.release(thread), level)
             heads = (*mine.values(), *self._fences.get(thread, {}).values())
@@ -187,7 +205,7 @@ class Strong:
 
     def read(
         self, kind: str, at: int, location: Location, thread: int, level: int, acquires: bool,
-        waited: tuple[int, Inputs] | None = None,
+        waited: tuple[int, Inputs] | None = None, late: bool = True,
     ) -> Key:  # fmt: skip
         """A thread reads what was written last; the key of the read."""
         log = self.logs[location]
@@ -197,28 +215,15 @@ class Strong:
         heads = tuple(log.chain) if last.thread != INITIAL and self._linked(last, thread, level) else ()
         view, clock = int(self.clocks.views(np.array([thread]))[0]), int(self.clocks.clock[thread])
         found = Read(
-            kind,
-            at,
-            thread,
-            clock,
-            view,
-            self.order,
-            location,
-            level,
-            len(log.writes),
-            (thread, number),
-            set(),
-            heads,
-            waited,
-        )
+            kind, at, thread, clock, view, self.order, location, level, len(log.writes), (thread, number), set(), heads,
+            waited, late,
+        )  # fmt: skip
         self.reads.append(found)
-        if kind == "load" and not self.plan.exact:
-            return found.key
-        if not heads:
-            return found.key
         pending = self._pending.setdefault(thread, [])
-        pending.append(found)
-        if acquires:
+        if heads:
+            pending.append(found)
+        if acquires and pending:
+            # A strong read before it of the same location is in the pattern too (8.8).
             self._acquire(thread, level, [read for read in pending if read.location == location])
             if level == ALL:
                 self._pending[thread] = [read for read in pending if read.location != location]
@@ -229,11 +234,37 @@ class Strong:
         for read in reads:
             read.tails.add(level)
             allowed = self.plan.allowed.get((read.key, level))
+            if read.late and self.plan.late is not None:
+                if read.key not in self._trusted.get(thread, ()):
+                    self._deferred.setdefault(thread, []).append((level, read))
+                    allowed = self.plan.late.get((read.key, level), frozenset())
+                else:
+                    read.trusted = True
             for head in read.heads:
                 near = self._mutual(head.level, head.release.agent, level, thread)
                 if near and (allowed is None or head.release in allowed):
                     chosen.add(head.release)
         self.clocks.acquire(np.array([thread]), chosen)
+
+    def trust(self, thread: int, keys: frozenset[Key]) -> Held:
+        """What a thread does from here on depends on what the late reads ``keys`` have found, so that it comes after
+        what they acquire; how it is without that."""
+        released = {location: dict(heads) for location, heads in self._released.get(thread, {}).items()}
+        view = int(self.clocks.views(np.array([thread]))[0])
+        held = Held(view, dict(self._fences.get(thread, {})), released)
+        self._trusted[thread] = self._trusted.get(thread, frozenset()) | keys
+        for level, read in self._deferred.get(thread, ()):
+            if read.key in keys:
+                self._acquire(thread, level, [read])
+        return held
+
+    def distrust(self, thread: int, held: Held | None, keys: frozenset[Key]) -> None:
+        """What a thread does now depends on no late reads but ``keys``; it is as it was ``held``, if that is known."""
+        self._trusted[thread] = keys
+        if held is not None:
+            self.clocks.back(thread, held.view)
+            self._fences[thread] = held.fences
+            self._released[thread] = held.released
 
     @property
     def choices(self) -> bool:

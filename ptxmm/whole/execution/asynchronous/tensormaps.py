@@ -40,7 +40,7 @@ class Tensormaps:
         for place, word, known in zip(places.tolist(), value.words.tolist(), value.known.tolist(), strict=True):
             here = slice(place, place + TENSORMAP_BYTES)
             # What is not known of it is not, whichever of its fields it is.
-            whole = memory.opaque[here].all() and known and word < 1 << 8 * size
+            whole = memory.opaque[here].all() and not memory.open[here].any() and known and word < 1 << 8 * size
             memory.lose(place, TENSORMAP_BYTES)
             memory.opaque[here] = whole
             if whole:

@@ -43,7 +43,7 @@ def described(state: State, op: ops.BulkCopy, place: int, at: int, thread: int) 
     """What the tensor map at a place of the arena says to a copy. Raises ``Stopped`` where that is not known, or has no
     meaning."""
     memory, end = state.memory, place + ops.TENSORMAP_BYTES
-    if not memory.opaque[place:end].all():
+    if not memory.opaque[place:end].all() or memory.open[place:end].any():
         raise Stopped("unsupported", "a tensor map whose content is not known is not followed", at, thread)
     content = int.from_bytes(memory.bytes[place:end].tobytes(), "little")
     found = decode(content, len(op.coordinates), op.reduction)
