@@ -128,6 +128,18 @@ WRITE = "st.global.f32 [%d6], %f0; "
 PLAIN = FILL + PROXY + MEET + FENCE + " " + ONE + COMMIT + " " + DONE + " " + WRITE
 
 
+SPARSE = PLAIN.replace(
+    ONE,
+    "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d4, %d4, %r10, 0, 0, 1, 1, 0, 0; ",
+)
+
+
+def stored(body: str, at: int) -> str:
+    """One thread stores so many bytes behind the start, without a proxy fence."""
+    one = f"setp.ne.u32 %p1, %r1, 0; @%p1 bra M; st.shared.u32 [%r2+{at}], 1; M: "
+    return body.replace(MEET, MEET + one)
+
+
 def judged(tmp_path: Path, body: str, block: int = 128, size: int = 8192) -> WholeResult:
     path = tmp_path / "k.ptx"
     path.write_text(KERNEL.format(block=block, bytes=size, body=body.replace("; ", ";\n    ")))
@@ -196,6 +208,31 @@ def judged(tmp_path: Path, body: str, block: int = 128, size: int = 8192) -> Who
 def test_products(body: str, word: str, reason: str | None, tmp_path: Path) -> None:
     found = judged(tmp_path, body)
     assert (found.answer, reason if reason and reason in (found.reason or "") else None) == (word, reason), found
+
+
+@pytest.mark.parametrize(
+    ("at", "dense", "sparse"),
+    [
+        (0, "race", "race"),
+        (32, "race-free", "race"),  # of B twice as much is read in a row
+        (48, "race-free", "race"),
+        (64, "race-free", "race-free"),
+        (1024 + 16, "race", "race"),
+        (1024 + 32, "race-free", "race-free"),  # of A as much
+    ],
+)
+def test_what_a_sparse_product_reads(at: int, dense: str, sparse: str, tmp_path: Path) -> None:
+    assert judged(tmp_path, stored(PLAIN, at)).answer == dense
+    assert judged(tmp_path, stored(SPARSE, at)).answer == sparse
+
+
+def test_sparse_products(tmp_path: Path) -> None:
+    assert judged(tmp_path, SPARSE).answer == "race-free"
+    assert judged(tmp_path, SPARSE.replace(PROXY, "")).answer == "race"
+    assert judged(tmp_path, SPARSE.replace(FENCE, "")).answer == "undefined"
+    narrow = SPARSE.replace(FENCE, "or.b64 %d4, %d4, 0x8000000000000000; " + FENCE)  # a pattern of 32 bytes in a row
+    found = judged(tmp_path, narrow)
+    assert (found.answer, "deeper than its swizzling pattern" in str(found.reason)) == ("unsupported", True)
 
 
 RING = """\

@@ -88,7 +88,7 @@ def matrices(
         raise _refused(op, "products of sparse matrices are not followed in a kernel")
     given = [op.b] if isinstance(op.a, tuple) else [op.b, op.a]
     found: list[tuple[tuple[ops.Address, int], ...]] = []
-    for descriptor, (lines, transposed) in zip(given, described(op), strict=True):
+    for descriptor, (lines, transposed, _) in zip(given, described(op), strict=True):
         item = value(descriptor)
         if not isinstance(item, tuple):
             message = "a matrix descriptor that the launch does not decide"

@@ -41,22 +41,26 @@ def decoded(descriptor: int) -> Matrix:
     return Matrix(start, leading, stride, descriptor >> 49 & 7, _SPANS[descriptor >> 62 & 3])
 
 
-def described(op: Wgmma) -> list[tuple[int, bool]]:
-    """For B, and for A if it has a descriptor: how many lines a matrix has, and whether it is transposed.
+def described(op: Wgmma) -> list[tuple[int, bool, int]]:
+    """For B, and for A if it has a descriptor: how many lines a matrix has, whether it is transposed, and how deep it
+    is, in steps of 32 bytes of K (of 16 elements if it is transposed).
 
-    imm-trans-b and imm-trans-a say that, which only products of 16-bit elements have."""
+    imm-trans-b and imm-trans-a say whether, which only products of 16-bit elements have. Of a sparse A half of the
+    elements is stored (9.7.16.6.4), and B is twice as deep as that."""
     scales, (m, n, _) = 2, op.shape
     transposed = [bool(flag) for flag in reversed(op.immediates[scales:])] or [False, False]
-    return [(n, transposed[0])] if isinstance(op.a, tuple) else [(n, transposed[0]), (m, transposed[1])]
+    second = n, transposed[0], 1 if op.metadata is None else 2
+    return [second] if isinstance(op.a, tuple) else [second, (m, transposed[1], 1)]
 
 
 @cache
-def pieces(matrix: Matrix, lines: int, transposed: bool) -> tuple[tuple[int, int], ...]:
+def pieces(matrix: Matrix, lines: int, transposed: bool, depth: int = 1) -> tuple[tuple[int, int], ...]:
     """The bytes in shared memory that a product reads: where each piece begins and its size, in ascending order.
 
-    ``lines``: the size M of A or N of B. The base offset is not looked at."""
+    ``lines``: the size M of A or N of B; ``depth``: see ``described``; what is not transposed is no deeper than a row
+    of its swizzling pattern. The base offset is not looked at."""
     found: list[tuple[int, int]] = []
-    for address in sorted(set(_swizzled(matrix, lines, transposed))):
+    for address in sorted(set(_swizzled(matrix, lines, transposed, depth))):
         if found and sum(found[-1]) == address:
             found[-1] = (found[-1][0], found[-1][1] + _CHUNK)
         else:
@@ -64,22 +68,22 @@ def pieces(matrix: Matrix, lines: int, transposed: bool) -> tuple[tuple[int, int
     return tuple(found)
 
 
-def _swizzled(matrix: Matrix, lines: int, transposed: bool) -> Iterator[int]:
+def _swizzled(matrix: Matrix, lines: int, transposed: bool, depth: int) -> Iterator[int]:
     """A pattern permutes the chunks of a row by the number of the row, as both are in the address (9.7.16.5.1.2.6)."""
-    for offset in _plain(matrix, lines, transposed):
+    for offset in _plain(matrix, lines, transposed, depth):
         address = matrix.start + offset
         yield address ^ ((address >> 7 & matrix.span - 1) << 4)
 
 
-def _plain(matrix: Matrix, lines: int, transposed: bool) -> Iterator[int]:
+def _plain(matrix: Matrix, lines: int, transposed: bool, depth: int) -> Iterator[int]:
     row = _CHUNK * matrix.span
     if not transposed:
         step = matrix.leading if matrix.span == 1 else _CHUNK
         for line in range(lines):
             start = line // _ROWS * matrix.stride + line % _ROWS * row
-            yield from (start + chunk * step for chunk in range(_DEPTH))
+            yield from (start + chunk * step for chunk in range(_DEPTH * depth))
         return
     far, deep = (matrix.stride, matrix.leading) if matrix.span == 1 else (matrix.leading, matrix.stride)
     for chunk in range(lines // _ROWS):
         start = chunk // matrix.span * far + chunk % matrix.span * _CHUNK
-        yield from (start + line // _ROWS * deep + line % _ROWS * row for line in range(_ELEMENTS))
+        yield from (start + line // _ROWS * deep + line % _ROWS * row for line in range(_ELEMENTS * depth))

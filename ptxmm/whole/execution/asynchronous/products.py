@@ -128,8 +128,6 @@ class Products:
     def product(self, op: ops.Wgmma, at: int, threads: Numbers) -> None:
         """``wgmma.mma_async``."""
         machine, first = self.machine, int(threads[0])
-        if op.metadata is not None:
-            raise Stopped("unsupported", "products of sparse matrices are not followed in a whole launch yet", at)
         group = self._groups[first]
         self._use(group, op, at, first)
         clocks = machine.clocks
@@ -138,8 +136,8 @@ class Products:
         agent = np.array([group.agent])
         clocks.acquire(agent, [Release(clocks.common(self._fences[threads]), group.agent, 0)])
         matrices = [op.b] if isinstance(op.a, tuple) else [op.b, op.a]
-        for descriptor, (lines, transposed) in zip(matrices, described(op), strict=True):
-            self._read(descriptor, lines, transposed, at, threads, agent)
+        for descriptor, shape in zip(matrices, described(op), strict=True):
+            self._read(descriptor, shape, at, threads, agent)
         for register in op.dst:
             machine.assign(register, threads, unknown(len(threads)))
 
@@ -154,9 +152,9 @@ class Products:
         group.running.setdefault(len(group.ends), set()).update(allowed)
 
     def _read(
-        self, descriptor: ops.Operand, lines: int, transposed: bool, at: int, threads: Numbers, agent: Numbers
+        self, descriptor: ops.Operand, shape: tuple[int, bool, int], at: int, threads: Numbers, agent: Numbers
     ) -> None:
-        """Read a matrix of shared memory."""
+        """Read a matrix of shared memory; ``shape``: as of ``described``."""
         machine = self.machine
         words = machine.sure(machine.operand(descriptor, ops.B64, threads), at, "the descriptor of this matrix")
         if (words != words[0]).any():
@@ -167,8 +165,11 @@ class Products:
             raise Stopped("unsupported", "shared memory beyond the addresses of descriptors is not followed yet", at)
         if matrix.base:
             raise Stopped("unsupported", "a matrix with a base offset is not followed in a whole launch yet", at)
+        if not shape[1] and 1 < matrix.span < 2 * shape[2]:
+            message = "a matrix that is deeper than its swizzling pattern is not followed in a whole launch yet"
+            raise Stopped("unsupported", message, at)
         sizes: dict[int, list[int]] = {}
-        for start, size in pieces(matrix, lines, transposed):
+        for start, size in pieces(matrix, *shape):
             sizes.setdefault(size, []).append(start)
         for size, starts in sorted(sizes.items()):
             addresses, one = np.array(starts, np.uint64), np.repeat(threads[:1], len(starts))
