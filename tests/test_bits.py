@@ -17,6 +17,7 @@ from ptxmm.events.symbolic.values.domain import (
     Bits,
     Domain,
     TooMany,
+    apply,
     assemble,
     bits_of,
     chosen,
@@ -156,3 +157,19 @@ def test_floating_point_is_looked_up() -> None:
     assert known.read(found, lookups=lookups) == three
     same = equal(known.formulas, found, again)
     assert known.read(Domain({0: -same, 1: same}), lookups=lookups) == 1
+
+
+def test_values_of_one_source() -> None:
+    """What is computed of one value in several ways has no combinations that this value does not give."""
+    formulas = Formulas()
+    one, two = formulas.variable(), formulas.variable()
+    number = Domain({0: formulas.both(one, two), 1: formulas.both(one, -two), 2: -one})
+    third = Domain({3: TRUE})
+    plus = apply(formulas, lambda a, b: a + b, number, Domain({1: TRUE}))
+    quotient = apply(formulas, lambda a, b: a // b, plus, third)
+    product = apply(formulas, lambda a, b: a * b, quotient, third)
+    rest = apply(formulas, lambda a, b: a - b, plus, product)
+    assert dict(rest) == {1: number[0], 2: number[1], 0: number[2]}
+    assert set(apply(formulas, lambda a, b: a - b, rest, apply(formulas, lambda a: a, rest))) == {0}
+    other = Domain({0: two, 1: -two})
+    assert set(apply(formulas, lambda a, b: a - b, rest, other)) == {1, 0, -1}

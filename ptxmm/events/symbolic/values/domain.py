@@ -24,13 +24,15 @@ class Domain(dict[int, Formula]):
     """The possible values (unsigned) and when each is taken; exclusive, and exhaustive where the register is defined.
 
     ``support`` has for a value the writes (as bits) that every chain of reads and writes to it goes through.
+    ``source``: of a function of one other domain that domain, and the value here for each value there.
     """
 
-    __slots__ = ("support",)
+    __slots__ = ("source", "support")
 
     def __init__(self, values: Mapping[int, Formula], support: Mapping[int, int] | None = None) -> None:
         super().__init__(values)
         self.support: Mapping[int, int] = support or {}
+        self.source: tuple[Domain, Mapping[int, int]] | None = None
 
     def having(self, wanted: Collection[int], size: int) -> Iterator[tuple[int, Formula]]:
         """The bytes ``wanted`` that are among the lowest ``size`` ones of a value, and when."""
@@ -38,6 +40,8 @@ class Domain(dict[int, Formula]):
             yield from ((byte, when) for byte in set(value.to_bytes(size, "little")).intersection(wanted))
 
 
+_TRACED = 64
+"""Of domains with so many values it is kept what is a function of them."""
 _LISTED = 12
 """The values of so many bits that are not known are listed."""
 
@@ -234,22 +238,47 @@ def supported(domain: Domain, by: Domain | None = None) -> Domain:
 def apply(formulas: Formulas, function: Callable[..., int], *domains: Domain) -> Domain:
     """The domain of ``function`` of values from ``domains``."""
     different = list({id(d): d for d in domains}.values())
-    where = [next(i for i, d in enumerate(different) if d is domain) for domain in domains]
-    if is_many(different):
+    shared = _sources(different)
+    # Together they have no values that their common source does not give them.
+    views = [shared[id(d)] for d in domains] if shared else [(d, None) for d in domains]
+    bases = list({id(base): base for base, _ in views}.values())
+    if is_many(bases):
         raise TooMany(
             f"a value depends on reads in more than {LIMIT} ways",
             kind="unsupported",
             hint="use --engine enumerate or a smaller program",
         )
+    where = [(next(i for i, d in enumerate(bases) if d is base), view) for base, view in views]
     found: list[tuple[int, Formula, int]] = []
-    for items in product(*(d.items() for d in different)):
+    open_ = [i for i, base in enumerate(bases) if len(base) > 1]
+    results: dict[int, int] = {}
+    for items in product(*(d.items() for d in bases)):
         when = formulas.all([f for _, f in items])
         if when != FALSE:
             through = 0
-            for (operand, _), domain in zip(items, different, strict=True):
+            for (operand, _), domain in zip(items, bases, strict=True):
                 through |= domain.support.get(operand, 0)
-            found.append((function(*(items[i][0] for i in where)), when, through))
-    return _domain(formulas, found)
+            result = function(*(items[i][0] if view is None else view[items[i][0]] for i, view in where))
+            found.append((result, when, through))
+            if len(open_) == 1:
+                results[items[open_[0]][0]] = result
+    made = _domain(formulas, found)
+    if len(open_) == 1 and len(results) == len(bases[open_[0]]):
+        base, view = bases[open_[0]].source or (bases[open_[0]], None)
+        if len(base) <= _TRACED:
+            made.source = base, results if view is None else {number: results[view[number]] for number in base}
+    return made
+
+
+def _sources(different: Sequence[Domain]) -> dict[int, tuple[Domain, Mapping[int, int] | None]]:
+    """For each of several domains (by ``id``) that of which it is a function, if some are of the same one and all that
+    these sources have together are fewer cases; else nothing."""
+    if sum(len(d) > 1 for d in different) < 2:
+        return {}
+    found: dict[int, tuple[Domain, Mapping[int, int] | None]] = {id(d): d.source or (d, None) for d in different}
+    bases = {id(base): len(base) for base, _ in found.values()}
+    fewer = len(bases) < len(different) and prod(bases.values()) <= prod(len(d) for d in different)
+    return found if fewer else {}
 
 
 def assemble(formulas: Formulas, parts: Iterable[tuple[int, Domain]], wide: bool) -> Domain:
