@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 import time
 from pathlib import Path
 
@@ -152,3 +154,74 @@ def judged(tmp_path: Path, body: str) -> WholeResult:
 def test_any_lane_may_be_elected(body: str, word: str, reason: str | None, tmp_path: Path) -> None:
     found = judged(tmp_path, body)
     assert (found.answer, reason if reason and reason in (found.reason or "") else None) == (word, reason), found
+
+
+def steps(rng: random.Random) -> list[str]:
+    """What the elected lane of a warp does, or all of them do."""
+    place = rng.choice(("%r2", "%r2", "%r2+4", "%r3+128"))
+    mbarrier = rng.choice(("full", "empty"))
+    kinds = [
+        [f"st.shared.u32 [{place}], 1;"],
+        [f"ld.shared.u32 %r7, [{place}];"],
+        [f"red.relaxed.cta.shared.add.u32 [{place}], 1;"],
+        [f"ld.global.u32 %r7, [%d1+{4 * rng.randrange(3)}];"],
+        [f"mbarrier.arrive.shared.b64 _, [{mbarrier}];"],
+        ["fence.proxy.async;"],
+        [
+            f"mbarrier.arrive.expect_tx.shared.b64 _, [{mbarrier}], 64;",
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+            f"[s+{64 * rng.randrange(2)}], [%d1], 64, [{mbarrier}];",
+        ],
+        ["exit;"],
+    ]
+    return rng.choices(kinds, [7, 7, 1, 1, 2, 1, 1, 1])[0]
+
+
+def elections(seed: int) -> str:
+    """A random body for ``KERNEL``, in which elected lanes do something, and others."""
+    rng = random.Random(f"whole elections/{seed}")
+    count = rng.choice((1, 1, 2, 32, 64))
+    body, parity = [INIT.format(count=count) + f"setp.eq.u32 %p6, %r4, {rng.randrange(2)}; and.pred %p8, %p1, %p6;"], 0
+    for number in range(rng.randrange(2, 6)):
+        kind = rng.random()
+        guard = rng.choice(("%p1", "%p5", "%p5", "%p8") if kind < 0.4 else ("%p2", "%p3", "%p3", "%p3"))
+        chosen = [step for _ in range(rng.randrange(1, 3)) for step in steps(rng)]
+        if kind < 0.3 and guard[0] == "%":
+            body += [f"@!{guard} bra L{number};", *chosen, f"L{number}:"]
+        elif kind < 0.5:
+            body += [f"@{guard} {step}" for step in chosen]
+        elif kind < 0.8:
+            body.append(rng.choice(("bar.warp.sync -1;", "bar.sync 0;", "barrier.sync 0;")))
+        else:
+            who = {1: "@%p5 ", 2: "@%p1 ", 32: "@%p2 ", 64: ""}[count]
+            body.append(f"{who}mbarrier.arrive.shared.b64 _, [empty];")
+            body.append(WAIT.format(label=f"W{number}", name="empty", parity=parity))
+            parity ^= 1
+    return "\n    ".join(body).replace("; ", ";\n    ")
+
+
+def compared(path: Path, seed: int) -> bool:
+    """Whether a random launch is free of races; if so, it is whichever lane of its warps stands for the elected one."""
+    text = KERNEL.format(body=elections(seed))
+
+    def answered(text: str) -> str:
+        path.write_text(text)
+        (kernel,) = kernels(path)
+        return whole(kernel, str(path), Limits(deadline=time.monotonic() + 20)).answer
+
+    if answered(text) != "race-free":
+        return False
+    for lane in (0, 1, 30, 31):
+        given, count = re.subn(r"elect\.sync [^;]*;", f"setp.eq.u32 %p1, %r6, {lane};", text)
+        assert count == 1
+        assert answered(given) not in ("race", "deadlock", "undefined", "outside"), (lane, text)
+    return True
+
+
+def test_random_elections(tmp_path: Path) -> None:
+    assert sum(compared(tmp_path / "k.ptx", seed) for seed in range(40)) >= 8
+
+
+@pytest.mark.slow
+def test_many_random_elections(tmp_path: Path, shift: int) -> None:
+    assert sum(compared(tmp_path / "k.ptx", seed) for seed in range(1000 + shift, 1600 + shift)) >= 90
