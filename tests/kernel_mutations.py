@@ -16,7 +16,7 @@ _LINE = re.compile(r"^(?P<head>\s*(?:@!?%?\w+\s+)?)(?P<opcode>[a-z][\w.:]*)(?P<r
 _DROPPED = re.compile(
     r"fence\.|membar\.|bar(rier)?\.(cta\.)?(sync|arrive)|bar\.warp\.sync|barrier\.cluster\."
     r"|mbarrier\.(arrive|expect_tx|inval|complete_tx)"
-    r"|cp\.async\.(bulk\.)?(commit_group|wait_group|wait_all)|cp\.async\.mbarrier"
+    r"|griddepcontrol\.wait|cp\.async\.(bulk\.)?(commit_group|wait_group|wait_all)|cp\.async\.mbarrier"
 )
 _WAIT = re.compile(r"mbarrier\.(test|try)_wait\.")
 _ACCESS = re.compile(

@@ -82,7 +82,7 @@ def drawn(kernels: tuple[Kernel, ...], file: str, limits: Limits) -> Drawn:
     run = Deciding(kernels, file, limits, assumed(kernels[0].launch))
     result = run.result()
     if run.told is None:
-        run.told = run.machine = Machine(run.kernel, follow(), run.waiting, run.machine)
+        run.told = run.machine = Machine(run.launch, follow(), run.waiting, run.machine)
         run.told.history = History(run.told.clocks, run.told.trace)
         with suppress(Stopped, Timeout):
             run.told.run(limits)

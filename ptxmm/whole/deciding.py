@@ -16,7 +16,7 @@ from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.formats.modules.kernel import Kernel, observed
 from ptxmm.formats.modules.launch import ELECT_FIRST
-from ptxmm.formats.modules.module import named_test
+from ptxmm.formats.modules.module import hosts, named_test
 from ptxmm.program.condition import Term
 from ptxmm.whole.claims import Known, Told, verdicts
 from ptxmm.whole.elsewhere import Layouts, signature
@@ -26,6 +26,7 @@ from ptxmm.whole.execution.polls import polls
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.explain.nearly import Nearly, nearly, told
 from ptxmm.whole.finals import Final, Finals, finals
+from ptxmm.whole.launched import launched
 from ptxmm.whole.lenient import PROXY_WAR
 from ptxmm.whole.narrowing import Varied, narrowed, refuse_order, widened
 from ptxmm.whole.order.history import History
@@ -60,19 +61,19 @@ class Deciding:
         self, kernels: tuple[Kernel, ...], file: str, limits: Limits, lenient: frozenset[str] | None,
         before: Machine | None = None,
     ) -> None:  # fmt: skip
-        kernel = kernels[0]
-        self.kernels, self.kernel, self.file, self.limits = kernels, kernel, file, limits
+        self.launch = launched(kernels, hosts(kernels))
+        self.kernels, self.kernel, self.file, self.limits = kernels, self.launch.kernel, file, limits
         self.start = time.perf_counter()
-        self.waiting = polls(kernel.code.body, observed(kernel))
+        self.waiting = polls(self.kernel.code.body, observed(self.kernel))
         self.lenient = lenient
         self.plan = follow()
-        self.machine = Machine(kernel, self.plan, self.waiting, before, lenient=lenient or frozenset())
+        self.machine = Machine(self.launch, self.plan, self.waiting, before, lenient=lenient or frozenset())
         self.rests: frozenset[str] = frozenset()
         self.enough = False
         self.clues: list[tuple[int, ...]] = []
         self.raced: list[tuple[tuple[int, int], tuple[int, int]]] = []
         self.told: Machine | None = None
-        self._layouts = Layouts(kernel, self.waiting, lenient or frozenset(), limits)
+        self._layouts = Layouts(self.launch, self.waiting, lenient or frozenset(), limits)
         self._elsewhere = False
         self._explains = before is None
         self._agreeing: set[int] = set()
@@ -85,10 +86,9 @@ class Deciding:
 
     def result(self) -> WholeResult:
         """The answer."""
-        if len(self.kernels) > 1:
-            return self._made("unsupported", Stopped("unsupported", "several grids are not followed yet"))
-        if self.kernel.launch.host:
-            return self._made("unsupported", Stopped("unsupported", "threads of the host are not followed yet"))
+        if self.launch.mixed is not None:
+            message = f"the register {self.launch.mixed}, which has two widths in two grids, is not followed yet"
+            return self._made("unsupported", Stopped("unsupported", message))
         if self.lenient is None:
             return self._made("unsupported", Stopped("unsupported", "this reading of a launch is not followed yet"))
         try:
@@ -194,7 +194,7 @@ class Deciding:
 
     def _executed(self) -> Executed:
         """A run with the present plan. Raises ``Stopped``."""
-        machine = self.machine = Machine(self.kernel, self.plan, self.waiting, self.machine)
+        machine = self.machine = Machine(self.launch, self.plan, self.waiting, self.machine)
         try:
             machine.run(self.limits)
         except Stopped as stop:
@@ -258,7 +258,7 @@ class Deciding:
     def _explained(self, run: Executed) -> Callable[[int, int], Nearly] | None:
         """What tells of a race of this execution, which is done once more with its history, how it is almost ordered;
         None if there is no time for that."""
-        machine = Machine(self.kernel, self.plan, self.waiting, self.machine)
+        machine = Machine(self.launch, self.plan, self.waiting, self.machine)
         machine.history = History(machine.clocks, machine.trace)
         try:
             machine.run(self.limits)
@@ -302,7 +302,7 @@ class Deciding:
         model = f"{_MODEL}[{PROXY_WAR}=free]" if PROXY_WAR in (self.lenient or ()) else _MODEL
         told = Told(self.file, name, model, said, time.perf_counter() - self.start)
         return WholeResult(
-            self.file, name, model, status, answer, _FOUND.get(answer), self.machine.count, self.kernel.grid.ctas,
+            self.file, name, model, status, answer, _FOUND.get(answer), self.launch.threads, self.launch.ctas,
             self.machine.trace.count, races, tuple(verdicts(launch, known, told)), spot,
             None if stop is None else stop.message, said, told.seconds,
             waiting(self.machine) if answer == "deadlock" else (),

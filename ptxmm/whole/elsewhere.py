@@ -12,13 +12,13 @@ from functools import cached_property
 import numpy as np
 
 from ptxmm.engines.result import Limits
-from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.polls import Poll
 from ptxmm.whole.execution.state import Stopped
+from ptxmm.whole.launched import Launched
 from ptxmm.whole.order.strong import follow
 
 _LINEAR = ("mov", "add", "sub", "mad.lo", "mad.wide")
@@ -31,17 +31,17 @@ _ADDRESS_BITS = 64
 
 
 class Layouts:
-    """Two executions of the launch of ``kernel`` with its variables at different places; ``matter``: whether the kernel
+    """Two executions of a launch with its variables at different places; ``matter``: whether a kernel
     computes anything with addresses but other addresses. ``waiting``, ``lenient``: as of ``Machine``."""
 
-    def __init__(self, kernel: Kernel, waiting: Mapping[int, Poll], lenient: frozenset[str], limits: Limits) -> None:
-        self._given, self._limits = (kernel, follow(), waiting, None), limits
+    def __init__(self, launch: Launched, waiting: Mapping[int, Poll], lenient: frozenset[str], limits: Limits) -> None:
+        self._given, self._limits = (launch, follow(), waiting, None), limits
         self._lenient = lenient
         self._made: tuple[Machine, Machine] | Stopped | None = None
 
     @cached_property
     def matter(self) -> bool:
-        return compares(self._given[0].code.body)
+        return any(compares(part.kernel.code.body) for part in self._given[0].parts)
 
     def executed(self) -> tuple[Machine, Machine]:
         """Both, at their ends. Raises ``Stopped`` where one of them does not come to its end, and ``Timeout``."""

@@ -17,6 +17,7 @@ from ptxmm.whole.lenient import PROXY_WAR
 from ptxmm.whole.order.conflicts import accesses, racing, unordered
 from ptxmm.whole.order.strong import WEAK
 from ptxmm.whole.order.trace import READ, TENSORMAP, WRITE
+from ptxmm.whole.result import Answer
 
 Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
 """By two instructions the pairs of accesses by them."""
@@ -40,7 +41,10 @@ class Executed:
         same = self._same()
         self.agreeing = racing(found, machine.clocks, same)
         given = machine.clusters, machine.trace.proxies, same, PROXY_WAR in machine.lenient
-        every = unordered(found, machine.clocks, self._levels(), *given, transitive=not machine.regions.left)
+        every = unordered(
+            found, machine.clocks, self._levels(), *given,
+            transitive=not machine.regions.left, devices=machine.devices,
+        )  # fmt: skip
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
             self.groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
             if number % 4096 == 0:
@@ -204,8 +208,20 @@ class Executed:
         """Raise ``Stopped`` where ``ld.global.nc`` reads what the launch writes (9.7.10.9)."""
         body = self.machine.kernel.code.body
         noncoherent = [at for at, op in enumerate(body) if isinstance(op, ops.Load) and op.nc]
-        reads = np.isin(self.found.instruction, noncoherent) & (self.found.kind == READ)
-        if reads.any():
-            number = int(np.flatnonzero(reads)[0])
-            message = "a non-coherent load of what the launch writes"
-            raise Stopped("undefined", message, int(self.found.instruction[number]), int(self.found.agent[number]))
+        found, part = self.found, self.machine.part[self.machine.clocks.cta]
+        reads = np.isin(found.instruction, noncoherent) & (found.kind == READ)
+        for number in np.flatnonzero(reads).tolist():
+            first, end = np.searchsorted(found.cell, (found.cell[number], found.cell[number] + 1))
+            writers = found.agent[first:end][found.kind[first:end] != READ]
+            own = int(part[found.agent[number]])
+            for other in np.unique(part[writers]).tolist():
+                if not self._apart(own, other):
+                    message = "a non-coherent load of what the launch writes"
+                    word: Answer = "undefined" if own == other else "undecided"
+                    raise Stopped(word, message, int(found.instruction[number]), int(found.agent[number]))
+
+    def _apart(self, one: int, other: int) -> bool:
+        """Whether one of two grids begins when the other one has ended."""
+        parts = self.machine.launch.parts
+        last = parts[max(one, other)].kernel.grid.after
+        return one != other and parts[one].device == parts[other].device and last == "stream"

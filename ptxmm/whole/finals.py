@@ -31,6 +31,7 @@ from ptxmm.program.condition import terms as terms_of
 from ptxmm.program.source import NameTerm
 from ptxmm.program.test import MemoryObject, Placement, Thread
 from ptxmm.ptx import ops
+from ptxmm.ptx.ops import Type
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.memory import Instance
 from ptxmm.whole.order.options import Options, Unclear
@@ -115,7 +116,7 @@ def finals(machine: Machine) -> Finals | None:
     seen = _elements(machine, instances)
     objects = {key: _object(machine, key, item, seen[item.variable.name]) for key, item in instances.items()}
     numbers = dict(_threads(machine))
-    threads = [Thread(name, Placement(), machine.body, dict(kernel.code.registers)) for name in numbers]
+    threads = [Thread(name, Placement(), machine.body, _registers(machine, t)) for name, t in numbers.items()]
     names = propositions.names_of(threads, objects)
     try:
         found = propositions.proposition(condition.proposition, names)
@@ -160,15 +161,17 @@ def _number(term: Term, values: Final) -> int | None:
 
 def _threads(machine: Machine) -> Iterator[tuple[str, int]]:
     """The threads that the condition names, and their numbers in the launch."""
-    grid = machine.kernel.grid
     for term in terms(machine.kernel.launch.condition):
-        number = (term.thread or "").removeprefix("P") if isinstance(term, NameTerm) else ""
-        if number.isdigit():
-            if grid.threads and int(number) < len(grid.threads):
-                cta, thread = grid.threads[int(number)]
-                yield f"P{number}", cta * machine.size + thread
-            elif not grid.threads and int(number) < machine.count:
-                yield f"P{number}", int(number)
+        if isinstance(term, NameTerm) and (found := machine.launch.number_of(term)) is not None:
+            number, cta, thread = found
+            assert term.thread is not None
+            yield term.thread, (machine.launch.parts[number].first + cta) * machine.size + thread
+
+
+def _registers(machine: Machine, thread: int) -> dict[str, Type]:
+    """The registers of a thread, with their types there."""
+    part = machine.launch.parts[int(machine.part[machine.cta[thread]])]
+    return dict(part.kernel.code.registers)
 
 
 def _locals(machine: Machine) -> dict[int, str]:
@@ -177,19 +180,31 @@ def _locals(machine: Machine) -> dict[int, str]:
 
 def _instances(machine: Machine, wanted: set[str], threads: Mapping[int, str]) -> Iterator[tuple[str, Instance]]:
     """What the condition may name, by its key: shared memory of each CTA, local memory of the threads that it names."""
-    several = machine.count > machine.size
-    clusters = machine.kernel.grid.cluster is not None
     for item in machine.memory.instances:
         name, space = item.variable.name, item.variable.space
         if space == "local":
             if item.owner in threads:
                 yield f"{threads[item.owner]}:{name}", item
         elif name in wanted:
-            if space == "shared" and several:
-                cluster, rank = machine.memory.located(item.owner)
-                yield f"cluster {cluster}, cta {rank}:{name}" if clusters else f"cta {item.owner}:{name}", item
+            if space == "shared" and machine.count > machine.size:
+                number, cluster, rank = _owner(machine, item)
+                grid = f"grid {number}, " if len(machine.launch.parts) > 1 else ""
+                yield (
+                    f"{grid}cta {rank}:{name}" if cluster is None else f"{grid}cluster {cluster}, cta {rank}:{name}",
+                    item,
+                )
             else:
                 yield name, item
+
+
+def _owner(machine: Machine, item: Instance) -> tuple[int, int | None, int]:
+    """The grid that has shared memory, the cluster in it if it has some, and the CTA there."""
+    number = int(machine.part[item.owner])
+    part = machine.launch.parts[number]
+    if part.kernel.grid.cluster is None:
+        return number, None, item.owner - part.first
+    cluster, rank = machine.memory.located(item.owner)
+    return number, cluster - machine.memory.located(part.first)[0], rank
 
 
 def _elements(machine: Machine, instances: Mapping[str, Instance]) -> Mapping[str, Object]:
@@ -213,9 +228,8 @@ def _elements(machine: Machine, instances: Mapping[str, Instance]) -> Mapping[st
 def _object(machine: Machine, key: str, item: Instance, seen: Object) -> MemoryObject:
     owner = None
     if seen.space == "shared":
-        cluster, rank = machine.memory.located(item.owner)
-        clusters = machine.kernel.grid.cluster is not None
-        owner = (0, 0, cluster if clusters else None, rank if clusters else item.owner)
+        number, cluster, rank = _owner(machine, item)
+        owner = (max(machine.launch.parts[number].device, 0), number, cluster, rank)
     count = 1 if seen.count is None else seen.count
     window = machine.memory.symbols[seen.name] if seen.space == "shared" else 0
     return MemoryObject(

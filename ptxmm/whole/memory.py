@@ -6,7 +6,7 @@ instances there is a gap, so that what is just outside of a variable is in none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -54,12 +54,13 @@ class Memory:
     def __init__(
         self,
         variables: Mapping[str, Object],
-        named: Collection[str],
+        named: Mapping[str, Sequence[int]],
         places: Sequence[tuple[int, int]],
         size: int,
         turned: bool = False,
     ) -> None:
-        """``named``: the variables that the kernel names; of CTAs and threads only those are made. ``places``: for each
+        """``named``: the variables that instructions name, each with the CTAs in which
+        they do; of CTAs and threads only those are made. ``places``: for each
         CTA its cluster and its rank there; each has ``size`` threads. ``turned``: the variables lie elsewhere, in
         another order. Raises ``PtxmmError`` (kind ``unsupported``) where they are too large."""
         ctas = len(places)
@@ -72,7 +73,7 @@ class Memory:
         self.cta = np.arange(ctas * size) // size
         """The CTA of each thread."""
         self._turned = turned
-        self.instances = sorted(self._placed(variables, named, ctas, ctas * size), key=lambda item: item.base)
+        self.instances = sorted(self._placed(variables, named, size), key=lambda item: item.base)
         total = sum(_padded(item.variable.size) for item in self.instances)
         if total > MOST_BYTES:
             raise PtxmmError(f"the variables of this launch have {total} bytes", kind="unsupported")
@@ -95,7 +96,7 @@ class Memory:
             self._initialise(item)
 
     def _placed(
-        self, variables: Mapping[str, Object], named: Collection[str], ctas: int, threads: int
+        self, variables: Mapping[str, Object], named: Mapping[str, Sequence[int]], size: int
     ) -> Iterator[Instance]:
         """The instances of all variables; ``symbols`` gets the addresses in their state spaces."""
         ends = {"shared": _WINDOW_START, "local": _WINDOW_START, "global": _GLOBAL, "const": _GAP, "param": _GAP}
@@ -113,8 +114,10 @@ class Memory:
             self.symbols[name] = address
             gap = _STEPS.get(item.space, _GAP)
             ends[item.space] = address + item.size + (gap + _TURN if self._turned else gap)
-            for owner in range({"shared": ctas, "local": threads}.get(item.space, 1)):
-                own = item.space in ("shared", "local")
+            own = item.space in ("shared", "local")
+            each = size if item.space == "local" else 1
+            owners = (owner for cta in named.get(name, ()) for owner in range(each * cta, each * (cta + 1)))
+            for owner in owners if own else (0,):
                 yield Instance(item, address + self.window(item.space, owner), 0, owner if own else -1)
 
     @staticmethod

@@ -20,7 +20,8 @@ Dimensions = tuple[int, int, int]
 
 class Spot(Struct, frozen=True):
     """An instruction that a thread executes: its ``line`` in the file, its text, and the thread by the numbers of its
-    CTA and of itself there; these as ``%ctaid`` and ``%tid`` (``block_index``, ``thread_index``)."""
+    CTA and of itself there; these as ``%ctaid`` and ``%tid`` (``block_index``, ``thread_index``). ``part``: which
+    grid it is of where there are several, or the thread of the host."""
 
     line: int
     text: str
@@ -28,6 +29,7 @@ class Spot(Struct, frozen=True):
     thread: int
     block_index: Dimensions
     thread_index: Dimensions
+    part: str = ""
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.text} ({self.where})"
@@ -39,7 +41,8 @@ class Spot(Struct, frozen=True):
             str(number) if not any(index[1:]) else f"({', '.join(map(str, index))})"
             for number, index in ((self.cta, self.block_index), (self.thread, self.thread_index))
         )
-        return f"CTA {cta}, thread {thread}"
+        grid = f"{self.part}, " if self.part else ""
+        return self.part if self.part[:1].isupper() else f"{grid}CTA {cta}, thread {thread}"
 
 
 class WholeRace(Struct, frozen=True):

@@ -16,15 +16,18 @@ _MOST = 20
 def spot_of(machine: Machine, at: int, agent: int) -> Spot:
     """Where an agent executes an instruction."""
     cta, thread = divmod(machine.copies.thread(agent), machine.size)
-    source, grid = machine.kernel.code.body[at].source, machine.kernel.grid
+    source, number = machine.body[at].source, int(machine.part[cta])
+    part = machine.launch.parts[number]
+    cta, grid = cta - part.first, part.kernel.grid
     indices = _index(cta, grid.grid), _index(thread, grid.block)
-    return Spot(source.span.line, " ".join(source.text.split()), cta, thread, *indices)
+    name = part.host or (f"grid {number}" if len(machine.launch.parts) > 1 else "")
+    return Spot(source.span.line, " ".join(source.text.split()), cta, thread, *indices, name)
 
 
 def waiting(machine: Machine) -> tuple[Waiting, ...]:
     """Who waits for what, where all that have not ended wait."""
     groups: dict[tuple[int, int], list[int]] = {}
-    for thread in np.flatnonzero(machine.mode != ENDED).tolist():
+    for thread in np.flatnonzero((machine.mode != ENDED) & machine.grids.begun).tolist():
         groups.setdefault((thread // machine.size, int(machine.pc[thread]) - 1), []).append(thread)
     found = []
     for (_, at), threads in list(groups.items())[:_MOST]:

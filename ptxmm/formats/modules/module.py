@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
+from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.kernel import Kernel, Reading, named, same_value, terms
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.lower import Code
@@ -122,6 +123,26 @@ def _launched(
         return build(source)
     except PtxmmError as error:
         raise _placed(error, source, launch) from None
+
+
+def hosts(kernels: Sequence[Kernel]) -> dict[str, Kernel]:
+    """The threads of the host of a launch, by their names, each as a kernel of one thread. Raises ``PtxmmError``."""
+    launch = kernels[0].launch
+    threads = tuple(host_threads(launch))
+    if not threads:
+        return {}
+    variables = {name: item for kernel in kernels for name, item in kernel.variables.items() if item.space == "global"}
+    declared = tuple(_declaration(item, item.space) for item in variables.values())
+    source = TestSource("host", threads, declared, file=launch.file, text=launch.text, isa=kernels[0].isa)
+    try:
+        test = build(source)
+    except PtxmmError as error:
+        raise error.place(launch.file, launch.text) from None
+    grid = Grid(None, (1, 1, 1), (1, 1, 1), None, 0, (), ())
+    return {
+        thread.name: Kernel(thread.name, launch, grid, {}, Code(thread.body, thread.registers, {}), (), ())
+        for thread in test.threads
+    }
 
 
 def _is_map(value: Initial) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ptxmm.analysis.claims import BOUNDS, TRAPS
-from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.program.shared.legality import meets
 from ptxmm.program.test import TRAP
 from ptxmm.ptx import ops
@@ -20,6 +19,7 @@ from ptxmm.whole.execution.leaders import Leaders
 from ptxmm.whole.execution.polls import Poll
 from ptxmm.whole.execution.regions import Regions
 from ptxmm.whole.execution.state import ENDED, State, Stopped
+from ptxmm.whole.launched import Launched
 from ptxmm.whole.order.strong import Plan, Strong
 from ptxmm.whole.order.trace import Trace
 
@@ -32,14 +32,14 @@ class Accessing(State):
     ``before``."""
 
     def __init__(
-        self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll], before: Accessing | None = None,
+        self, launch: Launched, plan: Plan, waiting: Mapping[int, Poll], before: Accessing | None = None,
         turned: bool = False, lenient: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(kernel, before, turned)
+        super().__init__(launch, before, turned)
         self.lenient: frozenset[str] = lenient if lenient is not None else before.lenient if before else frozenset()
         self.trace = Trace(self.clocks)
         self.plan, self.waiting, self.exact = plan, waiting, plan.exact
-        self.strong = Strong(self.clocks, self.clusters, plan)
+        self.strong = Strong(self.clocks, self.clusters, self.devices, plan)
         self.memory.open[list(plan.open)] = True
         self.memory.known &= ~self.memory.open
         self.memory.opaque &= ~self.memory.open

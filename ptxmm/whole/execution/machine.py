@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ptxmm.engines.result import Limits
-from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.formats.modules.launch import ELECT_FIRST
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Flags, Numbers
@@ -25,10 +24,12 @@ from ptxmm.whole.execution.asynchronous.tensormaps import Tensormaps
 from ptxmm.whole.execution.barriers.mbarriers import Mbarriers
 from ptxmm.whole.execution.barriers.meeting import Meeting
 from ptxmm.whole.execution.deriving import Deriving
+from ptxmm.whole.execution.grids import Grids
 from ptxmm.whole.execution.locations import Locations
 from ptxmm.whole.execution.polls import Poll
 from ptxmm.whole.execution.scalars import Scalars
 from ptxmm.whole.execution.state import ENDED, RUNS, Stopped
+from ptxmm.whole.launched import Launched
 from ptxmm.whole.order.strong import Plan
 from ptxmm.whole.order.trace import ASYNC
 
@@ -37,19 +38,20 @@ _PATIENCE = 512
 
 
 class Machine(Accessing):
-    """An execution of a launch of ``kernel``; ``plan``: what is known of others; ``waiting``: its loops that wait;
+    """An execution of a ``launch``; ``plan``: what is known of others; ``waiting``: its loops that wait;
     ``lenient``: what is assumed (see there), else that of ``before``."""
 
     def __init__(
-        self, kernel: Kernel, plan: Plan, waiting: Mapping[int, Poll], before: Machine | None = None,
+        self, launch: Launched, plan: Plan, waiting: Mapping[int, Poll], before: Machine | None = None,
         turned: bool = False, lenient: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(kernel, plan, waiting, before, turned, lenient)
-        same = isinstance(before, Machine) and before.kernel is kernel
+        super().__init__(launch, plan, waiting, before, turned, lenient)
+        same = isinstance(before, Machine) and before.launch is launch
         self._deriving = Deriving(self)
         self.locations: Locations = Locations(self, self._deriving, before.locations if before and same else None)
         self.scalars = Scalars(self, self.locations)
         self._meeting = Meeting(self, self.leaders, self.strong)
+        self.grids = Grids(self)
         self.copies = Copies(self)
         self.products = Products(self, self.copies)
         self.tensormaps = Tensormaps(self)
@@ -70,13 +72,14 @@ class Machine(Accessing):
         while True:
             runs = self.mode == RUNS
             if not runs.any():
-                if self._meeting.released():
+                if self._meeting.released() or self.grids.go_on():
                     continue
                 if self.scalars.later:
                     message = "whether this comes last depends on more than the order of what is done here"
                     raise Stopped("undecided", message, int(self.pc[self.scalars.later[0]]), self.scalars.later[0])
                 self.products.check_end()
-                self._meeting.finished(self.mbarriers.lacks)
+                self.grids.check_begun()
+                self._meeting.finished(self.mbarriers.lacks, self.grids.begun)
                 self.mbarriers.check_end()
                 return
             at = self._next(runs)
@@ -138,11 +141,13 @@ class Machine(Accessing):
         """What a thread waits for that has not ended, and the threads that have not come to it."""
         if (found := self._meeting.lacks(thread)) is not None:
             return found
-        if (what := self.mbarriers.lacks(thread)) is not None:
+        if (what := self.mbarriers.lacks(thread) or self.grids.lacks(thread)) is not None:
             return what, []
         return self.locations.lacks(thread) or "something that nobody does", []
 
     def _end(self, threads: Numbers) -> None:
+        if len(self.launch.parts) > 1:  # the next grid begins whatever a thread has decided
+            self.regions.leave(len(self.body), threads)
         self.mode[threads] = ENDED
         self.tell("end", None, 0, 0, threads)
         self.ends[threads] = self.clocks.views(threads)
@@ -156,6 +161,13 @@ class Machine(Accessing):
     def scalar(self, op: Any, at: int, threads: Numbers) -> None:
         """``ld``, ``st``, ``atom`` and ``red``."""
         _SCALARS[type(op)](self.scalars, op, at, threads)
+
+    def grid_control(self, op: ops.GridControl, at: int, threads: Numbers) -> None:
+        """``griddepcontrol``."""
+        self.changes += 1
+        if op.kind == "wait":
+            self.regions.seal(threads)
+        self.grids.control(op, threads)
 
     def exit(self, op: ops.Exit, at: int, threads: Numbers) -> None:
         """``exit`` and ``ret``."""
@@ -276,12 +288,13 @@ _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys(
         (
             ops.Alu, ops.AluPair, ops.Convert, ops.SetPredicate, ops.Select, ops.Pack, ops.Unpack, ops.Opaque,
-            ops.ConvertAddress, ops.IsSpace, ops.Mapa, ops.CtaRank, ops.Nothing, ops.PendingCount, ops.GridControl,
+            ops.ConvertAddress, ops.IsSpace, ops.Mapa, ops.CtaRank, ops.Nothing, ops.PendingCount,
         ),
         Machine.compute,
     ),
     ops.Branch: Machine.branch,
     ops.Exit: Machine.exit,
+    ops.GridControl: Machine.grid_control,
     **dict.fromkeys(_SCALARS, Machine.scalar),
     ops.Fence: Machine.order,
     ops.ClusterBarrier: Machine.cluster_barrier,

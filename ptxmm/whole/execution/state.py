@@ -6,14 +6,13 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from ptxmm.formats.modules.kernel import Kernel
 from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
 from ptxmm.program.placement import WARP_SIZE
-from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import uses
 from ptxmm.whole.arrays import Flags, Numbers, Words
 from ptxmm.whole.execution.values import Value, constant, cut, unknown
+from ptxmm.whole.launched import Launched
 from ptxmm.whole.memory import Memory
 from ptxmm.whole.order.clocks import Clocks
 from ptxmm.whole.order.history import History, Kind
@@ -35,22 +34,31 @@ class Stopped(Exception):
 
 
 class State:
-    """The threads of a launch of ``kernel``: ``count`` in all, ``size`` in a CTA; after them come the leaders of warps,
-    if there are elections (``leaders``). ``cta``: the CTA of each; ``pc``: the instruction that each
-    comes to; ``mode``: whether it runs, waits or has ended. ``clusters``: the cluster of each CTA. ``changes``: how
-    often a register or memory got another value; ``turn``: how often somebody operated on an mbarrier. ``undecided``:
-    why other executions may be another matter, if that is known; ``exact``: whether what is not ordered here is not so
-    in this execution. ``origins``: of registers whose value depends on what a read found, by thread; ``decisions``:
-    what was executed or not because of them. ``history``: what is done to synchronize, if that is asked for."""
+    """The threads of a launch: ``count`` in all, ``size`` in a CTA; of smaller CTAs the rest has ended before it
+    begins. After them come the leaders of warps, if there are elections (``leaders``). ``part``, ``devices``: of
+    each CTA the part of the launch that it is of, and where it runs. ``cta``: the CTA of each; ``pc``: the
+    instruction that each comes to; ``mode``: whether it runs, waits or has ended. ``clusters``: the cluster of each
+    CTA. ``changes``: how often a register or memory got another value; ``turn``: how often somebody operated on an
+    mbarrier. ``undecided``: why other executions may be another matter, if that is known; ``exact``: whether what
+    is not ordered here is not so in this execution. ``origins``: of registers whose value depends on what a read
+    found, by thread; ``decisions``: what was executed or not because of them. ``history``: what is done to
+    synchronize, if that is asked for."""
 
-    def __init__(self, kernel: Kernel, before: State | None = None, turned: bool = False) -> None:
+    def __init__(self, launch: Launched, before: State | None = None, turned: bool = False) -> None:
         """``before``: another execution of the same launch; ``turned``: as of ``Memory``."""
-        grid = kernel.grid
-        self.kernel, self.body = kernel, kernel.code.body
-        self.size, self.count = grid.size, grid.ctas * grid.size
-        located = [cluster_of(grid, cta) for cta in range(grid.ctas)]
+        kernel = launch.kernel
+        self.launch, self.kernel, self.body = launch, kernel, kernel.code.body
+        self.size, self.count = launch.size, launch.ctas * launch.size
+        located: list[tuple[int, int]] = []
+        for part in launch.parts:
+            first = 1 + max((cluster for cluster, _ in located), default=-1)
+            each = (cluster_of(part.kernel.grid, cta) for cta in range(part.kernel.grid.ctas))
+            located += [(first + cluster, rank) for cluster, rank in each]
+        counts = [part.kernel.grid.ctas for part in launch.parts]
+        self.part = np.repeat(np.arange(len(counts)), counts)
+        self.devices = np.repeat([part.device for part in launch.parts], counts)
         self.clusters = np.array([cluster for cluster, _ in located], np.int64)
-        self.memory = Memory(kernel.variables, {n for op in self.body for n in symbols(op)}, located, self.size, turned)
+        self.memory = Memory(kernel.variables, launch.owners(), located, self.size, turned)
         self.elects = any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in self.body)
         self.leads = False
         warps = -(-self.size // WARP_SIZE)
@@ -60,6 +68,10 @@ class State:
         self.pc = np.zeros(self.every, np.int64)
         self.mode = np.full(self.every, RUNS, np.int8)
         self.mode[self.count :] = ENDED
+        for part, first, sizes in zip(launch.parts, self._firsts(), counts, strict=True):
+            slots = np.arange(first, first + sizes * self.size)
+            self.pc[slots] = part.entry
+            self.mode[slots[slots % self.size >= part.kernel.grid.size]] = ENDED
         self.changes = self.turn = 0
         self.undecided: Stopped | None = None
         self.exact = True
@@ -91,19 +103,32 @@ class State:
 
     def _start(self) -> None:
         """What the launch says of the special registers that the kernel reads; clocks may be anything."""
-        grid, used = self.kernel.grid, {name for op in self.body for name, _ in uses(op)}
-        ctas = [special_values(grid, cta, 0) for cta in range(grid.ctas)]
-        threads = [special_values(grid, 0, thread) for thread in range(grid.size)]
+        used = {name for op in self.body for name, _ in uses(op)}
         clocks = {f"sreg {name}" for name in CLOCKS}
-        for name in (ctas[0].keys() & used) - clocks:
-            # Each is the same in all threads of a CTA, or in all CTAs.
-            first, second = (np.array([values[name] for values in part], np.uint64) for part in (ctas, threads))
-            words = np.zeros(self.every, np.uint64)
-            words[: self.count] = (first[:, None] - first[0] + second[None, :]).ravel()
-            self._special[name] = Value(words, np.arange(self.every) < self.count)
-        for name, half in self.kernel.workspace.items():
-            address = self.memory.symbols[half.place.name]
-            self._special[name] = constant(address >> 32 * half.high, 32, self.every)
+        for part, begin in zip(self.launch.parts, self._firsts(), strict=True):
+            grid = part.kernel.grid
+            ctas = [special_values(grid, cta, 0) for cta in range(grid.ctas)]
+            threads = [special_values(grid, 0, thread) for thread in range(grid.size)]
+            slots = (begin + np.arange(grid.ctas)[:, None] * self.size + np.arange(grid.size)).ravel()
+            for name in (ctas[0].keys() & used) - clocks if part.host is None else ():
+                # Each is the same in all threads of a CTA, or in all CTAs.
+                first, second = (np.array([values[name] for values in each], np.uint64) for each in (ctas, threads))
+                value = self._special.setdefault(name, unknown(self.every))
+                value.words[slots] = (first[:, None] - first[0] + second[None, :]).ravel()
+                value.known[slots] = True
+            for name, half in part.kernel.workspace.items():
+                address = self.memory.symbols[half.place.name]
+                value = self._special.setdefault(name, unknown(self.every))
+                value.words[slots] = constant(address >> 32 * half.high, 32, 1).words
+                value.known[slots] = True
+
+    def _firsts(self) -> list[int]:
+        """The first thread of each part."""
+        return [part.first * self.size for part in self.launch.parts]
+
+    def own_size(self, cta: int) -> int:
+        """How many threads a CTA has."""
+        return self.launch.parts[int(self.part[cta])].kernel.grid.size
 
     def warp(self, thread: int) -> int:
         """The number of the warp of a thread, in the launch."""
@@ -113,7 +138,7 @@ class State:
         """The threads of a warp."""
         cta, number = divmod(warp, -(-self.size // WARP_SIZE))
         first = number * WARP_SIZE
-        return [cta * self.size + t for t in range(first, min(first + WARP_SIZE, self.size))]
+        return [cta * self.size + t for t in range(first, min(first + WARP_SIZE, self.own_size(cta)))]
 
     def bits(self, register: ops.Reg) -> int:
         """The width of a register."""

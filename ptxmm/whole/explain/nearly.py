@@ -366,7 +366,11 @@ class _Search:
 
     def _place(self, agent: int) -> str:
         thread = self.machine.copies.thread(agent)
-        return f"the threads of CTA {thread // self.machine.size}"
+        cta = thread // self.machine.size
+        number = int(self.machine.part[cta])
+        part = self.machine.launch.parts[number]
+        grid = f" of grid {number}" if len(self.machine.launch.parts) > 1 else ""
+        return part.host or f"the threads of CTA {cta - part.first}{grid}"
 
     def _level(self, at: int) -> int:
         op = self.machine.body[at]

@@ -29,13 +29,15 @@ class Step(Struct, frozen=True):
 
 def steps(kernels: Sequence[Kernel], found: Examined, costs: Costs) -> list[Step]:
     """The changes that may repair the races that were found."""
-    of = {at: unit for unit in units(kernels) for _, at in unit.places}
-    near = list(dict.fromkeys(of[at].places for clue in found.clues for at in clue))
+    parts = found.machine.launch.parts
+    of = {parts[number].entry + at: unit for unit in units(kernels) for number, at in unit.places}
+    # What a thread of the host does is not repaired.
+    clues = [[of[at] for at in clue if at in of] for clue in found.clues]
+    near = list(dict.fromkeys(unit.places for clue in clues for unit in clue))
     by = {unit.places: unit for unit in of.values()}
     # Two weak accesses that are made strong do not race, but nothing orders what they find.
-    weak = {
-        of[at].places for clue in found.clues for at in clue[:2] if all(map(_is_weak, (of[n].op for n in clue[:2])))
-    }
+    pairs = [[of[at] for at in clue[:2] if at in of] for clue in found.clues]
+    weak = {unit.places for pair in pairs for unit in pair if all(_is_weak(one.op) for one in pair)}
     made = [step for places in near for step in _of(kernels, by[places], costs, places not in weak)]
     return list(
         {(step.change.line, step.change.new, step.change.after, step.change.old): step for step in made}.values()

@@ -154,7 +154,7 @@ class _Search:
         for unit in units(self.kernels):
             if not orders(unit.op):
                 continue
-            if not any(at in self.machine.executed for _, at in unit.places):
+            if not any(self.machine.launch.parts[n].entry + at in self.machine.executed for n, at in unit.places):
                 idle.append(unit.line)
                 continue
             if self._is_late():

@@ -83,6 +83,8 @@ def orders(op: ops.Op) -> bool:
             return op.sem != "weak" and not op.mmio
         case ops.ClusterBarrier():
             return op.kind == "arrive"  # with the wait behind it
+        case ops.GridControl():
+            return op.kind == "wait"
         case ops.Atomic() | ops.Fence() | ops.ProxyFence() | ops.MbarrierInitFence() | ops.Barrier():
             return True
         case ops.MbarrierArrive() | ops.MbarrierWait() | ops.TensormapFence():
@@ -117,7 +119,7 @@ def without(kernels: Sequence[Kernel], unit: Unit) -> Weaker | None:
             for place in unit.places:
                 edits |= dict.fromkeys(_pair(kernels, place), ())
             return Weaker("", frozenset(), edits)
-        case _ if isinstance(op, _WAITS):
+        case _ if isinstance(op, (*_WAITS, ops.GridControl)):
             return Weaker("", frozenset(), dict.fromkeys(unit.places, ()))
     return None
 
@@ -175,8 +177,12 @@ def levels(kernel: Kernel) -> tuple[ops.Scope, ...]:
     several = cluster is not None and cluster[0] * cluster[1] * cluster[2] > 1
     if several:
         found.append("cluster")
-    if kernel.grid.ctas > (cluster[0] * cluster[1] * cluster[2] if cluster is not None else 1):
+    launch = kernel.launch
+    grids = sum(grid.gpu == kernel.grid.gpu for grid in launch.grids)
+    if grids > 1 or kernel.grid.ctas > (cluster[0] * cluster[1] * cluster[2] if cluster is not None else 1):
         found.append("gpu")
+    if len(launch.gpus) > 1 or launch.host:
+        found.append("sys")
     return tuple(found)
 
 

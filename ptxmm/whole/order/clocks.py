@@ -15,6 +15,7 @@ What an operation changes is which view an agent has:
 - ``acquire(agents, releases)``: each of the agents comes after all of that. To order them behind the steps of an agent
   alone, but not behind what that one came after, give ``Release(NOTHING, agent, clock)``.
 - ``issued(agents)``: what comes before an asynchronous operation of agents, as what has been in time (``ISSUED``).
+- ``ended(home, agents)``: what comes before the end of a grid, all of whose agents these are.
 - ``fence(threads, kind)``: each executes a proxy fence between the generic proxy and the one that ``kind`` names.
 - ``common(views)``: what all of some views have.
 - ``add_component(cta)``: one more agent, which comes after nothing yet.
@@ -44,6 +45,8 @@ Layer: TypeAlias = tuple[str, str, int]
 """The kind of the fences; ``leave``, ``enter`` or ``both``; the CTA of the fence, -1 for all."""
 NOTHING = 0
 """The view of an agent that comes after nothing."""
+API: Layer = ("grid", "both", -1)
+"""What precedes the end of a grid that precedes the agent: it is ordered whatever the proxies are (8.9.4)."""
 ISSUED: Layer = ("issue", "both", -1)
 """What precedes the issue of an asynchronous operation that is done before: in time, but not in causality order."""
 _NO_LAYERS: Mapping[Layer, int] = {}
@@ -142,6 +145,13 @@ class Clocks:
         before = self._join(home, np.unique(parts), agents, self.clock[agents].astype(np.int64), _NO_LAYERS)
         self.clock[agents] += 1
         return Release(self._view(home, 0, 0, {ISSUED: before}), int(agents[0]), 0)
+
+    def ended(self, home: int, agents: Numbers) -> Release:
+        """What comes before the end of a grid, all ``agents`` of which have ended, for who begins behind it (8.9.4)."""
+        views, clocks = np.unique(self.views(agents)), self.clock[agents].astype(np.int64)
+        every = self._join(home, views, agents, clocks, _NO_LAYERS)
+        layers = {**self._join_layers(home, views), API: every}
+        return Release(self._join(home, views, agents, clocks, layers), int(agents[0]), 0)
 
     def release_all(self, agents: Numbers) -> Release:
         """The same of some agents of one CTA at once."""

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.memory import Memory
-from ptxmm.whole.order.clocks import Clocks, Layer
-from ptxmm.whole.order.strong import ALL, CLUSTER, CTA, WEAK
+from ptxmm.whole.order.clocks import API, Clocks, Layer
+from ptxmm.whole.order.strong import ALL, CLUSTER, CTA, GPU, WEAK
 from ptxmm.whole.order.trace import ASYNC, ATOMIC, GENERIC, READ, TENSORMAP, WRITE, Trace
 
 _MIX = 0x9E3779B97F4A7C15
@@ -78,6 +78,7 @@ def unordered(
     same: Numbers,
     free: bool = False,
     transitive: bool = True,
+    devices: Numbers | None = None,
 ) -> Iterator[tuple[int, int]]:
     """Pairs of ``found`` (by number) that conflict and that nothing orders, the one that was executed first before.
 
@@ -85,11 +86,11 @@ def unordered(
     the same bytes in each other's scope do not conflict (8.7.1). ``proxies``: the names of the proxies, by numbers.
     ``same``: for each access the number of the value that it writes where writes of one value may race, else -1.
     ``free``: reads need no proxy fence before copies (``proxy-war=free``). ``transitive``: what precedes an access of a
-    thread precedes the later ones.
+    thread precedes the later ones. ``devices``: the GPU of each CTA, if there are several.
     """
     if not len(found):
         return
-    check = _Check(found, clocks, levels, clusters, proxies, free)
+    check = _Check(found, clocks, levels, clusters, clusters * 0 if devices is None else devices, proxies, free)
     level = levels[found.instruction]
     other = (found.proxy != 0) | (found.agent >= clocks.threads) | ((level != WEAK) & (found.kind == READ))
     shared = np.unique(found.cell[same >= 0])
@@ -162,6 +163,7 @@ class _Check(Struct):
     clocks: Clocks
     levels: Numbers
     clusters: Numbers
+    devices: Numbers
     proxies: Sequence[str]
     free: bool
 
@@ -296,7 +298,10 @@ class _Check(Struct):
         one, other = cta[found.agent[before]], cta[found.agent[behind]]
         level = np.minimum(self.levels[found.instruction[before]], self.levels[found.instruction[behind]])
         near = self.clusters[one] == self.clusters[other]
-        strong: Flags = (level == ALL) | ((level == CLUSTER) & near) | ((level == CTA) & (one == other))
+        beside = self.devices[one] == self.devices[other]
+        strong: Flags = (
+            (level == ALL) | ((level == GPU) & beside) | ((level == CLUSTER) & near) | ((level == CTA) & (one == other))
+        )
         for column in (found.place, found.size, found.proxy):
             strong &= column[before] == column[behind]
         strong &= (found.proxy[before] == 0) | ((found.kind[before] == ATOMIC) & (found.kind[behind] == ATOMIC))
@@ -323,8 +328,9 @@ class _Check(Struct):
             layers = [
                 self._layer(*row) for row in zip(*(c[through].tolist() for c in (here, there, ctas[1])), strict=True)
             ]
-            passed = clocks.passed(layers, *(column[through] for column in given))
-            ordered[through] = passed & np.array([kind != GENERIC for kind, _, _ in layers])
+            columns = [column[through] for column in given]
+            passed = clocks.passed(layers, *columns) & np.array([kind != GENERIC for kind, _, _ in layers])
+            ordered[through] = passed | clocks.passed([API] * len(through), *columns)
         return ordered
 
     def _layer(self, before: int, behind: int, cta: int) -> Layer:

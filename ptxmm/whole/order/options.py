@@ -16,7 +16,20 @@ from ptxmm.events.explicit.values import arithmetic
 from ptxmm.ptx.ops import Type
 from ptxmm.whole.arrays import Flags
 from ptxmm.whole.order.clocks import NOTHING, Release
-from ptxmm.whole.order.strong import ALL, CLUSTER, INITIAL, WEAK, Arrival, Location, Log, Read, Strong, Write, arrivals
+from ptxmm.whole.order.strong import (
+    ALL,
+    CLUSTER,
+    GPU,
+    INITIAL,
+    WEAK,
+    Arrival,
+    Location,
+    Log,
+    Read,
+    Strong,
+    Write,
+    arrivals,
+)
 
 ORDERLESS = ("add", "and", "max", "min", "or", "xor")
 """What atomic operations on integers may be done in any order with the same result."""
@@ -112,7 +125,7 @@ class Options:
         if level == ALL or len(ctas) == 1:
             return level != WEAK
         first = min(ctas)
-        return level == CLUSTER and all(strong.includes(CLUSTER, first, cta) for cta in ctas)
+        return level in (CLUSTER, GPU) and all(strong.includes(level, first, cta) for cta in ctas)
 
     def _ordered(self, location: Location, log: Log) -> Flags:
         if location not in self._orders:

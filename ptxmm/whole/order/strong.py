@@ -19,8 +19,8 @@ from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.order.clocks import Clocks, Release
 from ptxmm.whole.order.origins import Inputs, Key
 
-WEAK, CTA, CLUSTER, ALL = range(4)
-"""How wide a scope is; a weak access has none."""
+WEAK, CTA, CLUSTER, GPU, ALL = range(5)
+"""How wide a scope is; a weak access has none. Where there is one device only, the scope of a GPU is that of all."""
 Location: TypeAlias = tuple[int, int]
 """The place in the arena and the size."""
 Arrival: TypeAlias = tuple[Location, int, int]
@@ -130,12 +130,14 @@ class Held(Struct):
 
 
 class Strong:
-    """The logs of one execution; ``clusters``: for each CTA the number of its cluster. ``swaps``: whether it was this
+    """The logs of one execution; ``clusters``, ``devices``: for each CTA the number of its cluster, and of
+    the GPU that it runs on. ``swaps``: whether it was this
     execution that told whether a ``cas`` writes."""
 
-    def __init__(self, clocks: Clocks, clusters: Numbers, plan: Plan) -> None:
+    def __init__(self, clocks: Clocks, clusters: Numbers, devices: Numbers, plan: Plan) -> None:
         self.clocks, self.plan = clocks, plan
-        self._clusters = clusters
+        self._clusters, self._devices = clusters, devices
+        self._several = len(np.unique(devices)) > 1
         self.logs: dict[Location, Log] = {}
         self.reads: list[Read] = []
         self.order = 0
@@ -152,12 +154,15 @@ class Strong:
 
     def level(self, scope: str | None) -> int:
         """How wide a scope is in this launch."""
-        return {None: WEAK, "cta": CTA, "cluster": CLUSTER}.get(scope, ALL)
+        gpu = GPU if self._several else ALL
+        return {None: WEAK, "cta": CTA, "cluster": CLUSTER, "gpu": gpu}.get(scope, ALL)
 
     def includes(self, level: int, one: int, other: int) -> bool:
         """Whether threads of two CTAs are in a scope of the one."""
         if level == CLUSTER:
             return bool(self._clusters[one] == self._clusters[other])
+        if level == GPU:
+            return bool(self._devices[one] == self._devices[other])
         return level == ALL or (level != WEAK and one == other)
 
     def _mutual(self, level: int, thread: int, other_level: int, other: int) -> bool:
@@ -312,8 +317,8 @@ class Strong:
     def _order(self, thread: int, level: int) -> None:
         """Fence-SC order is that of the execution (8.9.3); each fence comes after the one before it in its scope."""
         cta = int(self.clocks.cta[thread])
-        places = {CTA: (CTA, cta), CLUSTER: (CLUSTER, int(self._clusters[cta])), ALL: (ALL, 0)}
-        keys = [places[width] for width in (CTA, CLUSTER, ALL) if width <= level]
+        here = {CTA: cta, CLUSTER: int(self._clusters[cta]), GPU: int(self._devices[cta]), ALL: 0}
+        keys = [(width, here[width]) for width in (CTA, CLUSTER, GPU, ALL) if width <= level]
         self.clocks.acquire(np.array([thread]), {self._sequential[key] for key in keys if key in self._sequential})
         released = self.clocks.release(thread)
         self._fences.setdefault(thread, {})[level] = Head(released, level)

@@ -52,7 +52,7 @@ class CtaBarriers:
         counts: list[int | None] = [None] * len(threads)
         if op.count is not None:
             counts = state.sure(state.operand(op.count, ops.U32, threads), at, "the count of the barrier").tolist()
-            if self.state.size % WARP_SIZE:
+            if any(state.own_size(cta) % WARP_SIZE for cta in np.unique(state.cta[threads]).tolist()):
                 message = "a barrier with a count in a CTA that is not made of whole warps is not followed yet"
                 raise Stopped("unsupported", message, at)
         for thread, name, count in zip(threads.tolist(), names, counts, strict=True):

@@ -160,7 +160,7 @@ class Mbarriers:
         self._belongs(it, at, one, late=True)
         self.state.tell("arrive", ("mbarrier", place), it.phase, at, np.array([release.agent]))
         it.late.append(release)
-        if self.state.kernel.grid.cluster is not None:
+        if self.state.launch.clustered:
             it.late.append(self.state.clocks.issued(one))
         self._change(it, at, thread, Counts(0, -size))
 

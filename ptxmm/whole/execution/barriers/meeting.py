@@ -8,6 +8,7 @@ import numpy as np
 
 from ptxmm.analysis.claims import BARRIERS
 from ptxmm.ptx import ops
+from ptxmm.whole.arrays import Flags
 from ptxmm.whole.execution.barriers.clusters import ClusterBarriers
 from ptxmm.whole.execution.barriers.cta import CtaBarriers
 from ptxmm.whole.execution.barriers.lanes import Lanes
@@ -36,10 +37,10 @@ class Meeting:
         self.clusters.ended()
         return int((self.state.mode == RUNS).sum()) > before
 
-    def finished(self, lacks: Callable[[int], str | None]) -> None:
+    def finished(self, lacks: Callable[[int], str | None], begun: Flags) -> None:
         """Raises ``Stopped`` if some threads wait when nothing else can be done; ``lacks``: what one waits for at an
-        mbarrier."""
-        waiting = np.flatnonzero(self.state.mode != ENDED)
+        mbarrier; ``begun``: the threads that have begun."""
+        waiting = np.flatnonzero((self.state.mode != ENDED) & begun)
         if waiting.size:
             thread = int(waiting[0])
             at = int(self.state.pc[thread]) - 1
