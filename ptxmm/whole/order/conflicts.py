@@ -111,7 +111,9 @@ def unordered(
     copied = np.setdiff1d(copied, shared)
     seen: set[bytes] = set()
     for first, end in np.searchsorted(found.cell, np.stack((shared, shared + 1), axis=1)).tolist():
-        alike = check.alike(first, end) + same[first:end].tobytes()
+        # Which of the accesses write the same, whatever that is in this cell.
+        equal = np.unique(np.append(-1, same[first:end]), return_inverse=True)[1]
+        alike = check.alike(first, end) + equal.tobytes()
         if alike not in seen:
             seen.add(alike)
             yield from check.differing(first, end, same)
