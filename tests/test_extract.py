@@ -19,6 +19,7 @@ from ptxmm.formats.modules.extract import file_name, skeleton
 from ptxmm.formats.writer import same, write
 from ptxmm.program.shared.refusals import OPAQUE
 from ptxmm.program.test import Test
+from ptxmm.ptx.ops import Wgmma
 from tests.support import ROOT, model_named, parse_one
 
 CUDA = ROOT / "tests" / "cuda"
@@ -73,9 +74,20 @@ def _worked_out(test: Test, limits: Limits) -> Result | None:
         return None
 
 
+def _said(test: Test) -> str | None:
+    """The litmus file; None where a product reads matrices in pieces, which is refused."""
+    if not any(isinstance(op, Wgmma) and op.matrices for thread in test.threads for op in thread.body):
+        return skeleton(test)
+    with pytest.raises(PtxmmError, match="which bytes the matrices of a product have"):
+        skeleton(test)
+    return None
+
+
 def _same_verdict(path: Path) -> None:
     for test in read(path):
-        text = skeleton(test)
+        text = _said(test)
+        if text is None:
+            continue
         back = parse_one(text)
         assert write(back) == text
         limits = limits_of(test, Limits())
@@ -106,9 +118,12 @@ def test_the_verdict_stays_for_all(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_it_reads_back_with_short_names(path: Path) -> None:
-    """Without a verdict: every kernel of the folder can be said as a litmus file, as it is and rewritten."""
+    """Without a verdict: every kernel of the folder can be said as a litmus file, as it is and rewritten, but for those
+    that say in a descriptor which bytes a product reads."""
     for test in read(path):
-        text = skeleton(test)
+        text = _said(test)
+        if text is None:
+            continue
         back = parse_one(text)
         assert write(back) == text
         assert [t.placement for t in back.threads] == [t.placement for t in test.threads]

@@ -7,6 +7,7 @@ import pytest
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.arguments import ObjectSpec
 from ptxmm.formats.modules.launch import parse_launches
+from ptxmm.program.shared.tensors import field_borders, field_start
 
 FULL = {
     "type": '"CUtensorMap"', "tensorDataType": '"CU_TENSOR_MAP_DATA_TYPE_FLOAT16"', "tensorRank": "2",
@@ -80,3 +81,9 @@ def test_mistakes(changes: dict[str, str | None], message: str, hint: str | None
     error = caught.value
     assert (error.message, error.hint, error.kind) == (message, hint, kind)
     assert (error.line, error.column, error.width) == (2, 1, 4)
+
+
+def test_fields_of_one_of_several_in_an_object() -> None:
+    """A workspace has one map behind the other: bytes of another one are no fields of this one."""
+    assert field_start(11) == 8  # its rank
+    assert field_borders({0, 4, 127, 132, 139, 256, 300}, 128) == {0, 4, 127, 128, 136, 256, 300}

@@ -29,7 +29,7 @@ from ptxmm.program.shared.collective import collective
 from ptxmm.program.shared.control import SPINS
 from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import mbarriers
-from ptxmm.program.shared.tensors import field_start
+from ptxmm.program.shared.tensors import field_borders
 from ptxmm.program.shared.undetermined import Place, readable
 from ptxmm.program.shared.unseen import NOTHING, open_results, unseen
 from ptxmm.program.test import Test
@@ -362,7 +362,7 @@ def _torn(machine: Machine, possible: Possible, seen: set[Place] | None) -> dict
     torn = possible.torn()
     for key, base in {(p.physical, p.offset) for e in machine.events if _reads_map(e) for p in e.places}:
         if key in torn:
-            torn[key] = {field_start(point - base) + base for point in torn[key]}
+            torn[key] = field_borders(torn[key], base)
     return {k: inside for k, points in torn.items() if (inside := _inside_reads(machine, k, points, seen))}
 
 

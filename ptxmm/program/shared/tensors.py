@@ -6,7 +6,7 @@ A tensor map is opaque. Here its fields lie one after the other in an arrangemen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 
@@ -114,6 +114,13 @@ def field_start(byte: int) -> int:
     """
     first, size = max(place for place in FIELDS.values() if place[0] <= byte)
     return first + (byte - first) // size * size
+
+
+def field_borders(points: Iterable[int], base: int) -> set[int]:
+    """The bytes ``points`` of an object, with the start of its field for each that is inside of the tensor map at byte
+    ``base``; there may be other maps, and other data, in the object."""
+    inside = range(base, base + TENSORMAP_BYTES)
+    return {base + field_start(point - base) if point in inside else point for point in points}
 
 
 def encode(address: int, made: TensorMap) -> bytes:
