@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-_HEAD = """\
+HEAD = """\
 .version 8.5
 .target sm_90
 .address_size 64
@@ -13,8 +13,8 @@ _HEAD = """\
 // ptxmm: threads = "all"
 // ptxmm: args = ["d", "f"]
 // ptxmm: [objects]
-// ptxmm: d = {{ type = "u32", count = 2 }}
-// ptxmm: f = {{ type = "u32", count = 4 }}
+// ptxmm: d = {{ type = "u32", count = {d} }}
+// ptxmm: f = {{ type = "u32", count = {f} }}
 // ptxmm: [check]
 // ptxmm: races = "none"
 .visible .entry k(.param .u64 pd, .param .u64 pf)
@@ -25,6 +25,9 @@ _HEAD = """\
     ld.param.u64 %d1, [pd];
     ld.param.u64 %d2, [pf];
     mov.u32 %r2, %ctaid.x;
+"""
+"""The launch of so many CTAs with arrays of so many words, and what each thread knows of itself."""
+_BRANCHES = """\
     setp.eq.u32 %p1, %r2, 1;
     setp.eq.u32 %p4, %r2, 2;
     @%p1 bra B;
@@ -108,4 +111,5 @@ def looks(seed: int) -> str:
         third.append(f"setp.eq.u32 %p3, %r5, {rng.choice((1, 1, 2))}; @!%p3 bra E;")
     third.append(rng.choice((_given(rng, 0), _given(rng, 0), _given(rng, 4), "ld.global.u32 %r9, [%d1+4];")))
     parts = [*first, "ret;", "B:", *second, "ret;", "C:", *(third if grid == 3 else ()), "E:", "ret;"]
-    return _HEAD.format(grid=grid) + "\n".join(part for part in parts if part).replace("; ", ";\n") + "\n}\n"
+    body = "\n".join(part for part in parts if part).replace("; ", ";\n")
+    return HEAD.format(grid=grid, d=2, f=4) + _BRANCHES + body + "\n}\n"

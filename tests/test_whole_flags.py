@@ -11,28 +11,10 @@ from ptxmm.analysis.races import races
 from ptxmm.engines.result import Limits
 from ptxmm.formats.modules.read import kernels, parse_ptx
 from ptxmm.whole.analysis import whole
+from tests.random_looks import HEAD
 from tests.support import model_named
 
-_HEAD = """\
-.version 8.5
-.target sm_90
-.address_size 64
-// ptxmm: grid = {grid}
-// ptxmm: threads = "all"
-// ptxmm: args = ["d", "f"]
-// ptxmm: [objects]
-// ptxmm: d = {{ type = "u32", count = 8 }}
-// ptxmm: f = {{ type = "u32", count = 8 }}
-// ptxmm: [check]
-// ptxmm: races = "none"
-.visible .entry k(.param .u64 pd, .param .u64 pf)
-{{
-    .reg .pred %p<9>;
-    .reg .b32 %r<20>;
-    .reg .b64 %d<9>;
-    ld.param.u64 %d1, [pd];
-    ld.param.u64 %d2, [pf];
-    mov.u32 %r2, %ctaid.x;
+_BRANCHES = """\
     setp.eq.u32 %p1, %r2, 0;
     setp.eq.u32 %p4, %r2, 1;
     @!%p1 bra B;
@@ -235,7 +217,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_flags(name: str, tmp_path: Path) -> None:
     first, other, expected = CASES[name]
-    text = _HEAD.format(grid=3 if "C: " in other else 2) + first + "\nret;\nB:\n" + other + "\nret;\n}\n"
+    head = HEAD.format(grid=3 if "C: " in other else 2, d=8, f=8)
+    text = head + _BRANCHES + first + "\nret;\nB:\n" + other + "\nret;\n}\n"
     path = tmp_path / "k.ptx"
     path.write_text(text)
     (kernel,) = kernels(path)
