@@ -111,8 +111,8 @@ NO_RACES = {  # another box; volatile accesses; another variable
 
 
 def test_kernels(golden: Callable[[str, str], None]) -> None:
-    """The answer about each kernel of tests/cuda with all threads of its launch, and the verdicts on its claims; no
-    right one is wrong, no wrong one free of races."""
+    """The answer about each kernel of tests/cuda with all threads of its launch, what depends on the schedule, and the
+    verdicts on its claims; no right one is wrong, no wrong one free of races."""
     lines = []
     for path in sorted(CUDA.glob("*.ptx")):
         for kernel in kernels(path):
@@ -124,7 +124,8 @@ def test_kernels(golden: Callable[[str, str], None]) -> None:
             claims = {claim.quantifier: claim.holds for claim in found.claims}
             assert wrong or path.stem in OTHER_CLAIMS or False not in claims.values() or found.holds is False, path.stem
             told = (f"; {name}: {_WORDS[holds]}" for name, holds in claims.items())
-            lines.append(f"{path.stem} {found.answer}{''.join(told)}\n")
+            choice = f" ({found.choice.kind})" if found.choice else ""
+            lines.append(f"{path.stem} {found.answer}{choice}{''.join(told)}\n")
     golden("whole-kernels.txt", "".join(lines))
 
 

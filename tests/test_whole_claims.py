@@ -278,6 +278,18 @@ def test_the_command(tmp_path: Path, run_command: Run) -> None:
     assert found["locations"][0]["physicalLocation"]["region"] == {"startLine": 26}
 
 
+def test_what_depends_on_the_schedule_in_every_format(run_command: Run) -> None:
+    path = str(Path(__file__).parent / "cuda" / "spin_lock_cas.ptx")
+    for format in ("text", "json", "sarif", "github"):
+        ran = run_command("check", "--whole", "--format", format, path)
+        assert ran.code == 3 and "a lock: which thread has it next depends on the schedule" in ran.out, ran
+        if format == "json":
+            (entry,) = json.loads(ran.out)["results"]
+            assert (entry["choice"]["kind"], entry["choice"]["operation"]["line"]) == ("lock", 37)
+        if format == "sarif":
+            assert json.loads(ran.out)["runs"][0]["results"][0]["properties"] == {"choice": "lock"}
+
+
 def test_check_of_more_threads_than_can_be_listed(tmp_path: Path, run_command: Run) -> None:
     """``check`` alone asks the one execution of all of them, and says so."""
     path = tmp_path / "k.ptx"

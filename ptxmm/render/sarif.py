@@ -106,13 +106,15 @@ def _verdict(report: Result | WholeResult, word: Conclusion, line: int | None, t
     place: dict[str, Any] = {"artifactLocation": {"uri": _uri(report.file)}}
     if line is not None:
         place["region"] = {"startLine": line}
-    return {
+    entry = {
         "ruleId": str(word),
         "ruleIndex": list(_LEVELS).index(word),
         "level": _LEVELS[word][0],
         "message": {"text": f"{report.test} under {report.model}: {text}"},
         "locations": [{"physicalLocation": place}],
     }
+    choice = report.choice if isinstance(report, WholeResult) else None
+    return entry if choice is None else {**entry, "properties": {"choice": choice.kind}}
 
 
 def _uri(file: str) -> str:

@@ -38,6 +38,9 @@ def text(result: WholeResult, style: Style) -> list[str]:
         lines.append(f"  {result.reason}")
     if result.spot is not None:
         lines.append(f"  {clean(str(result.spot))}")
+    if result.choice is not None:
+        chosen = result.choice
+        lines += [f"  {chosen.text}:", f"  {clean(str(chosen.operation))}", f"  {clean(chosen.advice)}"]
     for item in result.waiting:
         lines.append(
             f"{item.threads} threads at {clean(str(item.spot))}" if item.threads > 1 else clean(str(item.spot))

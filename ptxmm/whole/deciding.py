@@ -24,6 +24,7 @@ from ptxmm.whole.executed import Executed
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.polls import polls
 from ptxmm.whole.execution.state import Stopped
+from ptxmm.whole.explain.choices import choice
 from ptxmm.whole.explain.nearly import Nearly, nearly, told
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.launched import launched
@@ -306,4 +307,5 @@ class Deciding:
             self.machine.trace.count, races, tuple(verdicts(launch, known, told)), spot,
             None if stop is None else stop.message, said, told.seconds,
             waiting(self.machine) if answer == "deadlock" else (),
+            None if stop is None else choice(self.machine, stop, self.file),
         )  # fmt: skip

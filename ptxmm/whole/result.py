@@ -68,13 +68,34 @@ class Waiting(Struct, frozen=True):
     missing: tuple[Spot, ...]
 
 
+ChoiceKind = Literal[
+    "lock", "ticket", "arrivals", "claim", "list", "semaphore", "update", "sequence-lock", "look-back", "hazard",
+    "vote", "look", "active-lanes", "clock",
+]  # fmt: skip
+"""What depends on the schedule (docs/whole.md has what each is)."""
+
+
+class Choice(Struct, frozen=True):
+    """What of a launch depends on the schedule: its ``kind``, what that is in words (``text``), the ``operation`` of
+    which the result depends on it; ``advice``: how to check all executions of some threads."""
+
+    kind: ChoiceKind
+    text: str
+    operation: Spot
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.operation})"
+
+
 class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
     """What is known of a launch with all its ``threads``.
 
     ``holds``: whether the answer is ``race-free``; None where it is none. ``accesses``: how many the threads made.
     ``claims``: the verdict on each claim of the launch.
     ``spot`` and ``reason``: where and why there is another answer than ``race`` and ``race-free``.
-    ``waiting``: who waits for what, where the answer is ``deadlock``.
+    ``waiting``: who waits for what, where the answer is ``deadlock``. ``choice``: what depends on the schedule where
+    the answer is ``undecided``, if that is known.
     """
 
     file: str
@@ -93,6 +114,7 @@ class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
     notes: tuple[Note, ...]
     seconds: float
     waiting: tuple[Waiting, ...] = ()
+    choice: Choice | None = None
 
     @property
     def finding(self) -> bool | None:
