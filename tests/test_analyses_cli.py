@@ -14,7 +14,7 @@ from ptxmm import parse
 from ptxmm.analysis.result import Failure, Note, Status, expired
 from ptxmm.analysis.words import Exit
 from ptxmm.cat import Model
-from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.analyses import analysis
 from ptxmm.cli.exits import exit_of
 from ptxmm.cli.inputs import Job, failure
 from ptxmm.cli.settings import Settings
@@ -217,13 +217,13 @@ def test_what_a_report_asks_for() -> None:
 
 
 def test_an_analysis_runs_under_its_model() -> None:
-    found = finished(tasks.run(Analysis(_answer), _job(), Settings()))
+    found = finished(tasks.run(analysis(_answer), _job(), Settings()))
     assert isinstance(found, Plain)
     assert (found.test, found.model) == ("racy", "ptx-8.5")
 
 
 def test_a_timeout_is_a_result() -> None:
-    found = finished(tasks.run(Analysis(_tired), _job(), Settings(timeout=7.0)))
+    found = finished(tasks.run(analysis(_tired), _job(), Settings(timeout=7.0)))
     assert found == expired("<text>", "racy", "ptx-8.5", 7.0)
     assert found.notes[0].text.startswith("the time limit of 7 s")
 
@@ -232,11 +232,11 @@ def test_an_analysis_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("ptxmm.cli.workers.GRACE", 0.1)
     path = tmp_path / "racy.litmus"
     path.write_text(RACY)
-    found = [e for e in tasks.run_all(Analysis(_endless), [path], Settings(timeout=0.3), 1) if e]
+    found = [e for e in tasks.run_all(analysis(_endless), [path], Settings(timeout=0.3), 1) if e]
     assert [e.report for e in found] == [expired(str(path), "racy", "ptx-8.5", 0.3)]
 
 
 def test_a_bug_is_told() -> None:
-    found = finished(tasks.run(Analysis(_broken), _job(), Settings()))
+    found = finished(tasks.run(analysis(_broken), _job(), Settings()))
     assert isinstance(found, Failure)
     assert (found.error.kind, found.test) == ("internal", "racy")

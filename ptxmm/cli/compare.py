@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from ptxmm.cli import stdin
-from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.analyses import analysis
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import (
     AllState,
@@ -104,7 +104,7 @@ def compare(
 
 def _compare_models(tests: Tests, run: Run, chosen: Settings, models: tuple[str, str], most: int) -> None:
     many = tests.bundled or len(tests.files or ()) > 1 or any(path.is_dir() for path in tests.files or ())
-    work = Analysis(partial(_models, names=models, readings=chosen.readings, most=most, skip=many))
+    work = analysis(partial(_models, names=models, readings=chosen.readings, most=most, skip=many))
     answer(work, "comparisons" if many else "compare", tests, run, chosen=replace(chosen, models=models[:1]))
 
 
@@ -118,7 +118,7 @@ def _models(
     most: int,
     skip: bool,
 ) -> CompareResult:
-    from ptxmm.analysis.compare import compare as analysis
+    from ptxmm.analysis.compare import compare as compared
     from ptxmm.analysis.compare import uncovered
     from ptxmm.analysis.compatibility import check_compatible
     from ptxmm.cli.inputs import model_named
@@ -131,7 +131,7 @@ def _models(
         if skip and error.kind == "unsupported":
             return uncovered(test, names, error)
         raise
-    return analysis(test, model, other, limits=limits, most=most, names=names)
+    return compared(test, model, other, limits=limits, most=most, names=names)
 
 
 def _compare_versions(tests: Tests, run: Run, chosen: Settings, most: int, all_state: bool) -> None:
@@ -143,8 +143,8 @@ def _compare_versions(tests: Tests, run: Run, chosen: Settings, most: int, all_s
     if old == new == stdin.DASH:
         raise PtxmmError("only one of the two versions can be standard input", kind="usage")
     chosen = stdin.taken(chosen, old, new)
-    test = once(partial(_pair, old, new, chosen), stdin.NAME if new == stdin.DASH else str(new), chosen)
-    work = Analysis(partial(_versions, new=test, most=most, all_state=all_state))
+    test = once(partial(_pair, old, new, chosen), stdin.name_of(new), chosen)
+    work = analysis(partial(_versions, new=test, most=most, all_state=all_state))
     answer(work, "compare", Tests(files=[old]), run, chosen=chosen)
 
 

@@ -54,6 +54,13 @@ def progress(items: Iterable[T | None], total: int) -> Iterator[T]:
             bar.refresh()
 
 
+def counted(items: Iterable[T]) -> Iterator[T | None]:
+    """Each of ``items``, and for ``progress`` that it is done."""
+    for item in items:
+        yield item
+        yield None
+
+
 def complain(text: str) -> None:
     """Write ``text`` on stderr, after what stdout already has, and without control characters of the input."""
 

@@ -51,7 +51,7 @@ def convert(
 ) -> None:
     """Write a litmus test in another format, or say which part of it cannot be expressed there."""
     chosen = stdin.taken(settings(Tests(), Run(isa=isa, timeout=timeout, memory=memory)), file)
-    name = stdin.NAME if file == stdin.DASH else str(file)
+    name = stdin.name_of(file)
     texts = once(partial(_converted, file, to.value, chosen), name, chosen)
     if len(texts) == 1:
         if output is None:
@@ -81,5 +81,5 @@ def _converted(file: Path, to: str, chosen: Settings) -> list[tuple[str, str]]:
     try:
         return [(test.name, converted(test, to)) for test in stdin.tests(file, chosen)]
     except PtxmmError as error:
-        error.file = error.file or (stdin.NAME if file == stdin.DASH else str(file))
+        error.file = error.file or stdin.name_of(file)
         raise

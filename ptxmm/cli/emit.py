@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import Struct
 
-from ptxmm.analysis.result import Expired, Failure, expired
+from ptxmm.analysis.result import Expired, Failure
 from ptxmm.analysis.words import Exit
 from ptxmm.cli import stdin
+from ptxmm.cli.analyses import Asking
 from ptxmm.cli.console import complain
 from ptxmm.cli.exits import exit_of, worst
 from ptxmm.cli.files import write_file
@@ -31,22 +32,6 @@ class Made(Struct, frozen=True):
 
     comment: str
     emitted: Emitted
-
-
-class Emission(Struct, frozen=True):
-    """The work on each test: no model is asked."""
-
-    stated_models: bool = False
-
-    def run(self, job: Job, model: Model, limits: Limits) -> Made | Expired:
-        """The test as CUDA."""
-        from ptxmm.hardware.emit import emit
-
-        return Made(f"{job.test.name} ({job.test.file})", emit(job.test))
-
-    def expired(self, job: Job, seconds: float) -> Expired:
-        """What stands for a test that was not made in time."""
-        return expired(job.test.file, job.test.name, job.model, seconds)
 
 
 def emit(
@@ -74,7 +59,7 @@ def emit(
     chosen = stdin.taken(chosen, *(path for path in paths if isinstance(path, Path)))
     made: list[tuple[str, Emitted]] = []
     codes: list[Exit] = []
-    for entry in run_all(Emission(), paths, chosen, min(processes(jobs), len(paths))):
+    for entry in run_all(Asking(_made), paths, chosen, min(processes(jobs), len(paths))):
         match entry and entry.report:
             case Made() as report:
                 made.append((report.comment, report.emitted))
@@ -94,3 +79,10 @@ def emit(
     else:
         write_file(output, text)
     raise typer.Exit(worst(codes))
+
+
+def _made(job: Job, model: Model, limits: Limits) -> Made:
+    """The test as CUDA: no model is asked."""
+    from ptxmm.hardware.emit import emit
+
+    return Made(f"{job.test.name} ({job.test.file})", emit(job.test))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ptxmm.cli.analyses import Analysis
+from ptxmm.cli.analyses import analysis
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import Each, OwnTests, Run, graphs_of
 
@@ -44,15 +44,15 @@ def explain(
 
     Exit code: 0 explained, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis(partial(_explain, state=state, misses=misses, graphs=graphs_of(run)))
+    work = analysis(partial(_explain, state=state, misses=misses, graphs=graphs_of(run)))
     answer(work, "explain", tests, run, each=each, definitions=definitions)
 
 
 def _explain(
     test: Test, model: Model, limits: Limits, *, state: str | None, misses: bool, graphs: bool
 ) -> ExplainResult:
-    from ptxmm.analysis.explain import explain as analysis
+    from ptxmm.analysis.explain import explain as explained
     from ptxmm.formats.questions import states
 
     wanted = None if state is None else states(test, state, "--state")
-    return analysis(test, model, limits=limits, state=wanted, misses=misses, graphs=graphs)
+    return explained(test, model, limits=limits, state=wanted, misses=misses, graphs=graphs)

@@ -53,7 +53,7 @@ def extract(
     the instructions that these depend on, with everything the launch decides put in."""
     run = Run(isa=isa, timeout=timeout, launch=launch, memory=memory, nvcc_option=nvcc_option)
     chosen = stdin.taken(settings(Tests(), run), file)
-    name = stdin.NAME if file == stdin.DASH else str(file)
+    name = stdin.name_of(file)
     texts = once(partial(_extracted, file, chosen, threads), name, chosen)
     if len(texts) == 1 and (output is None or not output.is_dir()):
         (text,) = texts.values()
@@ -82,6 +82,6 @@ def _extracted(file: Path, chosen: Settings, threads: str | None) -> dict[str, s
         for test in tests:
             texts[file_name(test, texts)] = skeleton(test)
     except PtxmmError as error:
-        error.file = error.file or (stdin.NAME if file == stdin.DASH else str(file))
+        error.file = error.file or stdin.name_of(file)
         raise
     return texts

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.analysis.result import Expired, expired
-from ptxmm.cli.analyses import Analysis, named
+from ptxmm.cli.analyses import Asking, analysis, named
 from ptxmm.cli.frame import answer
-from ptxmm.cli.inputs import Job
 from ptxmm.cli.options import OwnTests, Run, Wanted, format_of, graphs_of
 from ptxmm.cli.workers import Part
 from ptxmm.errors import PtxmmError
 
 if TYPE_CHECKING:
     from ptxmm.analysis.fences import FencesResult, Progress
+    from ptxmm.analysis.result import Expired
     from ptxmm.cat import Model
+    from ptxmm.cli.analyses import Function
+    from ptxmm.cli.inputs import Job
     from ptxmm.engines.result import Limits
-    from ptxmm.program.test import Test
 
     Told = FencesResult | Progress | Expired
 
@@ -58,29 +58,21 @@ def fences(
     options = {"wanted": wanted, "costs": costs(cost or ()), "graphs": graphs_of(run)}
     brief = named("fences", **options, most=1)
     if format_of(run) in ("text", "json"):
-        answer(Searching({**options, "most": most or None}, brief), "fences", tests, run)
-    answer(Analysis(named("fences", **options, most=most or None), brief), "fences", tests, run)
+        search: Asking[Told] = Asking(partial(_searched, {**options, "most": most or None}, brief))
+        answer(search, "fences", tests, run)
+    answer(analysis(named("fences", **options, most=most or None), brief), "fences", tests, run)
 
 
-class Searching(Struct, frozen=True):
-    """The analysis that tells of each repair of a kernel as it is found. ``options``: those of ``searched``; ``brief``:
-    as in ``Analysis``."""
+def _searched(
+    options: Mapping[str, Any], brief: Function[FencesResult], job: Job, model: Model, limits: Limits
+) -> Generator[Part[Told], None, Told]:
+    """What is told of one test, each repair of a kernel as it is found. ``options``: those of ``searched``; ``brief``:
+    as for ``analysis``."""
+    from ptxmm.analysis.fences import searched
+    from ptxmm.analysis.told import analysed
 
-    options: Mapping[str, Any]
-    brief: Callable[[Test, Model, Limits], FencesResult]
-    stated_models: bool = False
-
-    def run(self, job: Job, model: Model, limits: Limits) -> Generator[Part[Told], None, Told]:
-        """What is told of one test, under the name that the user gave to the model."""
-        from ptxmm.analysis.fences import searched
-        from ptxmm.analysis.told import analysed
-
-        result = yield from _parts(searched(job.test, model, limits=limits, **self.options), job)
-        return analysed(job.test, job.model, model, limits, lambda *_: result, self.brief)
-
-    def expired(self, job: Job, seconds: float) -> Expired:
-        """As that of ``Analysis``."""
-        return expired(job.test.file, job.test.name, job.model, seconds)
+    result = yield from _parts(searched(job.test, model, limits=limits, **options), job)
+    return analysed(job.test, job.model, model, limits, lambda *_: result, brief)
 
 
 def _parts(search: Generator[Progress, None, FencesResult], job: Job) -> Generator[Part[Told], None, FencesResult]:

@@ -5,21 +5,29 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ptxmm.errors import PtxmmError
 
 
+@contextmanager
+def writing(path: Path, what: str = "file") -> Iterator[None]:
+    """Where ``path`` can't be written, it is a ``PtxmmError`` (kind ``io``). ``what``: what it is called there."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise PtxmmError(f"the {what} can't be written: {reason}", kind="io", file=str(path)) from error
+
+
 def write_file(path: Path, text: str) -> None:
     """Write ``text``; the folder is made if it is not there. A file that is there is replaced as a whole, or stays as
     it is. Raises ``PtxmmError`` (kind ``io``)."""
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_bytes(path, text.encode())
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise PtxmmError(f"the file can't be written: {reason}", kind="io", file=str(path)) from error
 
 
 def create_file(path: Path, text: str) -> None:
@@ -28,13 +36,10 @@ def create_file(path: Path, text: str) -> None:
     if os.path.lexists(path):
         hint = "give another name: nothing is overwritten"
         raise PtxmmError("the file is there already", kind="io", file=str(path), hint=hint)
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "x", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise PtxmmError(f"the file can't be written: {reason}", kind="io", file=str(path)) from error
 
 
 def replace_bytes(path: Path, data: bytes) -> None:

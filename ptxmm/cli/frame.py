@@ -51,17 +51,27 @@ def answer(
     """
     start = time.perf_counter()
     chosen = chosen or settings(tests, run)
-    files = collect(tests.files, tests.bundled)
-    try:
-        chosen = stdin.taken(chosen, *(file for file in files if isinstance(file, Path)))
-    except PtxmmError as error:
-        files = [failure(error, stdin.NAME) if file == stdin.DASH else file for file in files]
-    width = max(len(f.file if isinstance(f, Failure) else str(f)) for f in files)
+    files, chosen = collected(tests, chosen)
     done = run_all(work, files, chosen, min(processes(run.jobs), len(files)))
-    page = Page(style(sys.stdout), min(width, 72), start, verbose, each=each, definitions=definitions)
+    page = Page(style(sys.stdout), width_of(files), start, verbose, each=each, definitions=definitions)
     if kind == "stream":  # a line for each state, and no bar between
         show((entry for entry in done if entry is not None), kind, format_of(run), page, most)
     show(progress(done, len(files)), kind, format_of(run), page, most)
+
+
+def collected(tests: Tests, chosen: Settings) -> tuple[list[Path | Failure], Settings]:
+    """The files that the command line names, and the settings with what standard input holds if it is one of them.
+    Raises ``PtxmmError`` as ``collect``."""
+    files = collect(tests.files, tests.bundled)
+    try:
+        return files, stdin.taken(chosen, *(file for file in files if isinstance(file, Path)))
+    except PtxmmError as error:
+        return [failure(error, stdin.NAME) if file == stdin.DASH else file for file in files], chosen
+
+
+def width_of(files: Iterable[Path | Failure]) -> int:
+    """The characters of a column of their names."""
+    return min(72, max(len(file.file if isinstance(file, Failure) else str(file)) for file in files))
 
 
 def show(entries: Iterable[Entry[R]], kind: str, format: str, page: Page, most: int | None = None) -> NoReturn:

@@ -102,7 +102,7 @@ def jobs(entry: Path | Failure, settings: Settings, stated_models: bool) -> Iter
 
 def _read(file: Path, settings: Settings) -> list[Test] | Failure:
     """The tests in a file, or what is wrong with it."""
-    name = stdin.NAME if file == DASH else str(file)
+    name = stdin.name_of(file)
     try:
         return stdin.tests(file, settings)
     except PtxmmError as error:

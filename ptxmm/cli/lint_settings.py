@@ -21,14 +21,13 @@ def options(
     disable: list[str] | None,
     isa: tuple[int, int] | None,
     arch: int | None,
-    start: Path | None = None,
 ) -> tuple[Options, tuple[str, ...]]:
     """What to look for, and the patterns of files to leave out of folders.
 
     A rule that the command line enables or disables is so, whatever the settings say; its ``--select`` takes the place
     of theirs. Raises ``PtxmmError`` (kinds ``usage``, ``format``).
     """
-    file, settings = _settings(start or Path.cwd())
+    file, settings = _settings(Path.cwd())
     for key in settings:
         if key not in _KEYS:
             hint = f"the keys are {', '.join(_KEYS)}"

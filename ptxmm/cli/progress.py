@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ptxmm.cli.analyses import Analysis, named
+from ptxmm.cli.analyses import analysis, named
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import Run, Tests
 
@@ -56,5 +56,5 @@ def progress(
 
     Exit code: 0 all terminate, 1 some test may hang, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis(named("progress", fairness=fairness.value, visibility=visibility.value, engine=engine.value))
+    work = analysis(named("progress", fairness=fairness.value, visibility=visibility.value, engine=engine.value))
     answer(work, "progress", tests, run)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from ptxmm.cli.analyses import Analysis, named
+from ptxmm.cli.analyses import analysis, named
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import Each, OwnTests, Run, graphs_of
 
@@ -26,5 +26,5 @@ def races(
 
     Exit code: 0 all are race-free, 1 there is a race, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis(named("races", most=most, graphs=graphs_of(run)), named("races", most=1))
+    work = analysis(named("races", most=most, graphs=graphs_of(run)), named("races", most=1))
     answer(work, "races", replace(tests, model=tests.model or [_MODEL]), run, each=each)

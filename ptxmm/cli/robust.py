@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ptxmm.cli.analyses import Analysis, named
+from ptxmm.cli.analyses import analysis, named
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import OwnTests, Run
 
@@ -21,5 +21,5 @@ def robust(
 
     Exit code: 0 all are robust, 1 some final state is not one of sc, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis(named("robust", most=most))
+    work = analysis(named("robust", most=most))
     answer(work, "robust", tests, run)

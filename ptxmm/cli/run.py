@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec import Struct
 
-from ptxmm.analysis.result import Expired, Failure, expired
-from ptxmm.cli import stdin
+from ptxmm.cli.analyses import Asking
 from ptxmm.cli.console import progress, style
-from ptxmm.cli.frame import show
-from ptxmm.cli.inputs import Job, collect, failure
+from ptxmm.cli.frame import collected, show, width_of
+from ptxmm.cli.inputs import Job, failure
 from ptxmm.cli.options import OwnTests, Run, format_of, processes
 from ptxmm.cli.settings import settings
 from ptxmm.cli.tasks import run_all
@@ -53,22 +52,6 @@ class Hardware(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-class Preparation(Struct, frozen=True):
-    """The work on each test before the GPU has it."""
-
-    stated_models: bool = False
-
-    def run(self, job: Job, model: Model, limits: Limits) -> Prepared:
-        """The test as CUDA, and what the model allows."""
-        from ptxmm.hardware.campaign import prepare
-
-        return prepare(job.test, model, job.model, limits)
-
-    def expired(self, job: Job, seconds: float) -> Expired:
-        """What stands for a test whose states were not found in time."""
-        return expired(job.test.file, job.test.name, job.model, seconds)
-
-
 def run(tests: OwnTests, *, hardware: Hardware, run: Run) -> None:
     """Run litmus tests on an NVIDIA GPU, millions of instances at a time, and compare what is seen with a model.
 
@@ -79,20 +62,21 @@ def run(tests: OwnTests, *, hardware: Hardware, run: Run) -> None:
     from ptxmm.hardware.campaign import Prepared
 
     start = time.perf_counter()
-    chosen = settings(tests, run)
-    files = collect(tests.files, tests.bundled)
-    try:
-        chosen = stdin.taken(chosen, *(file for file in files if isinstance(file, Path)))
-    except PtxmmError as error:
-        files = [failure(error, stdin.NAME) if file == stdin.DASH else file for file in files]
+    files, chosen = collected(tests, settings(tests, run))
     jobs = processes(run.jobs)
-    done: Iterator[Any] = run_all(Preparation(), files, chosen, min(jobs, len(files)))
+    done: Iterator[Any] = run_all(Asking(_prepared), files, chosen, min(jobs, len(files)))
     entries: list[Entry[Any]] = list(progress(done, len(files)))
     ready = [entry.report for entry in entries if isinstance(entry.report, Prepared)]
     evidence = _seen(ready, hardware, jobs, run.timeout) if ready else None
-    width = max(len(f.file if isinstance(f, Failure) else str(f)) for f in files)
-    page = Page(style(sys.stdout), min(width, 72), start)
+    page = Page(style(sys.stdout), width_of(files), start)
     show((_judged(entry, evidence) for entry in entries), "run", format_of(run), page)
+
+
+def _prepared(job: Job, model: Model, limits: Limits) -> Prepared:
+    """The test as CUDA, and what the model allows."""
+    from ptxmm.hardware.campaign import prepare
+
+    return prepare(job.test, model, job.model, limits)
 
 
 def _seen(ready: list[Prepared], hardware: Hardware, jobs: int, timeout: float) -> Evidence:

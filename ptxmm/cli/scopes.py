@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ptxmm.cli.analyses import Analysis, named
+from ptxmm.cli.analyses import analysis, named
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import OwnTests, Run, Wanted
 
@@ -23,5 +23,5 @@ def scopes(
 
     Exit code: 0 it holds at every placement, 1 it fails at one, 2 bad input, 3 inconclusive, 4 a bug of ptxmm.
     """
-    work = Analysis(named("scopes", wanted=wanted, most=most))
+    work = analysis(named("scopes", wanted=wanted, most=most))
     answer(work, "scopes", tests, run)

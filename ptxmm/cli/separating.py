@@ -23,7 +23,7 @@ from ptxmm.analysis.separate import (
     separations,
     try_,
 )
-from ptxmm.cli.console import progress, style
+from ptxmm.cli.console import counted, progress, style
 from ptxmm.cli.frame import show
 from ptxmm.cli.inputs import model_named
 from ptxmm.cli.options import Programs, Run, format_of, processes
@@ -60,7 +60,7 @@ def generate(models: tuple[str, str], chosen: Settings, size: int, programs: Pro
     search = _Search(models, chosen, vocabulary, time.monotonic() + chosen.timeout, processes(run.jobs))
     steps: list[Step] = []
     found = separations(one, other, vocabulary, size, run=search.divisions, present=search.present)
-    for step in progress(_marked(found), total):
+    for step in progress(counted(found), total):
         steps.append(step)
     result = replace(conclude(one, other, vocabulary, size, start, steps), model=models[0], other=models[1])
     show(_entries(search, result, format_of(run)), "separation", format_of(run), Page(style(sys.stdout)))
@@ -76,13 +76,6 @@ def _entries(search: _Search, result: SeparateResult, format: str) -> Iterator[E
     if format == "text" and result.program is not None:
         (test,) = parse(write(result.program), f"{result.test}.litmus")
         yield Entry(search.compared(test))
-
-
-def _marked(steps: Iterator[Step]) -> Iterator[Step | None]:
-    """Each step, and that it is over."""
-    for step in steps:
-        yield step
-        yield None
 
 
 class _Search(Struct, frozen=True):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from ptxmm.cli.analyses import Asking
 from ptxmm.cli.frame import answer
 from ptxmm.cli.options import Bundled, Files, Format, Isa, Jobs, Json, Launch, Memory, NvccOptions, Run, Tests, Timeout
 
@@ -39,18 +38,11 @@ def show(
         timeout=timeout, jobs=jobs, memory=memory, format=format, json=json, isa=isa, launch=launch,
         nvcc_option=nvcc_option,
     )  # fmt: skip
-    answer(_Showing(), "show", Tests(files=files, bundled=bundled), run)
+    work: Asking[Listing | Expired] = Asking(_shown)
+    answer(work, "show", Tests(files=files, bundled=bundled), run)
 
 
-class _Showing(Struct, frozen=True):
-    stated_models: bool = False
+def _shown(job: Job, model: Model, limits: Limits) -> Listing:
+    from ptxmm.render.listing import listing
 
-    def run(self, job: Job, model: Model, limits: Limits) -> Listing | Expired:
-        from ptxmm.render.listing import listing
-
-        return listing(job.test)
-
-    def expired(self, job: Job, seconds: float) -> Listing | Expired:
-        from ptxmm.analysis.result import expired
-
-        return expired(job.test.file, job.test.name, job.model, seconds)
+    return listing(job.test)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ptxmm.cli.files import writing
 from ptxmm.errors import PtxmmError
 
 
@@ -25,7 +26,7 @@ def site(
     from ptxmm.files import bundled_folder
     from ptxmm.web.site import PYTHON, site
 
-    try:
+    with writing(folder, "site"):
         known = not folder.exists() or not any(folder.iterdir()) or (folder / PYTHON / "ptxmm.zip").is_file()
         if not known:
             hint = "give a new folder: what is there may be overwritten"
@@ -35,8 +36,5 @@ def site(
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise PtxmmError(f"the site can't be written: {reason}", kind="io", file=str(folder)) from error
     size = sum(map(len, made.values())) >> 20
     print(f"{folder}: {len(made)} files, {size} MB; to look at it: python -m http.server --directory {folder}")

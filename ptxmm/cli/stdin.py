@@ -17,6 +17,11 @@ NAME = "<stdin>"
 MOST = 4_000_000
 
 
+def name_of(file: Path) -> str:
+    """The file as results and errors name it."""
+    return NAME if file == DASH else str(file)
+
+
 def taken(settings: Settings, *files: Path) -> Settings:
     """``settings`` with what standard input holds, if it is one of ``files``. Raises ``PtxmmError`` as ``take``."""
     return replace(settings, stdin=decode(take(MOST), NAME)) if DASH in files and settings.stdin is None else settings

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ptxmm.analysis.result import Failure
 from ptxmm.analysis.swept import Swept
 from ptxmm.cat import specification, split_specification
-from ptxmm.cli.console import progress, style
+from ptxmm.cli.console import counted, progress, style
 from ptxmm.cli.frame import show
 from ptxmm.cli.generating import MODEL, described, generated
 from ptxmm.cli.inputs import collect, failure
@@ -96,18 +96,11 @@ def sweep(
     where: AbstractContextManager[tuple[Submit, int]] = cluster(scheduler) if scheduler else local(count)
     if missing:
         with where as (submit, slots):
-            for row in progress(_marked(swept(missing, options, submit, slots, known.add)), len(missing)):
+            for row in progress(counted(swept(missing, options, submit, slots, known.add)), len(missing)):
                 rows[row.key] = row
     entries: list[Entry[Swept]] = [Entry(one) for one in failures]
     page = Page(style(sys.stdout), start=start)
     show(chain(entries, (_entry(one, rows, known) for one in units)), "sweep", format_of(run), page)
-
-
-def _marked(found: Iterator[Swept]) -> Iterator[Swept | None]:
-    """Each result, and that it is done."""
-    for row in found:
-        yield row
-        yield None
 
 
 def _entry(one: Unit, rows: dict[str, Swept], known: Known) -> Entry[Swept]:

@@ -25,6 +25,7 @@ from ptxmm import __version__
 from ptxmm.analysis.result import Error
 from ptxmm.analysis.swept import Swept
 from ptxmm.cat import specification, split_specification, texts_of
+from ptxmm.cli.files import writing
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
 
@@ -260,10 +261,7 @@ class Known:
         """Write ``rows`` to the file. Raises ``PtxmmError`` (kind ``io``)."""
         if self.path is None or not rows:
             return
-        try:
+        with writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with open(self.path, "ab") as stream:
                 stream.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-        except OSError as error:
-            message = f"the file can't be written: {error.strerror or type(error).__name__}"
-            raise PtxmmError(message, kind="io", file=str(self.path)) from error

@@ -5,7 +5,7 @@ Nodes are the pcs and the end, ``len(body)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -116,6 +116,16 @@ def natural_loop(graph: Graph, header: int, pc: int) -> set[int]:
     return reach(graph.before, [pc], header) | {header}
 
 
+def natural_loops(graph: Graph) -> Iterator[tuple[int, int, set[int]]]:
+    """For each edge to a node that dominates its source, in order: the source, that node, the header, and the nodes of
+    the loop. There may be several with one header."""
+    dominator = dominators(graph)
+    for pc, targets in enumerate(graph.after):
+        for target in targets:
+            if dominates(dominator, target, pc):
+                yield pc, target, natural_loop(graph, target, pc)
+
+
 def strong_components(graph: Graph) -> list[int]:
     """For each node the number of its strongly connected component, in topological order of control."""
     found = [0] * (graph.end + 1)
@@ -144,6 +154,15 @@ def _finished(edges: Edges, starts: Iterable[int], seen: set[int]) -> list[int]:
             else:
                 seen.add(following)
                 stack.append((following, iter(edges[following])))
+    return found
+
+
+def makers(body: Sequence[Op]) -> dict[str, list[int]]:
+    """The pcs that write each register, in order."""
+    found: dict[str, list[int]] = {}
+    for pc, op in enumerate(body):
+        for name, _ in definitions(op):
+            found.setdefault(name, []).append(pc)
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from ptxmm.program.graph import Graph, dominates, dominators, graph_of, live, natural_loop, reverse_post_order
+from ptxmm.program.graph import Graph, graph_of, live, natural_loops, reverse_post_order
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.ptx.ops import COMPUTING, Op
 
@@ -37,12 +37,9 @@ def analyse(body: Sequence[Op], observed: Collection[str]) -> Flow:
 
 def _loops(graph: Graph, order: dict[int, int]) -> dict[int, tuple[int, ...]]:
     """The natural loops: of every edge back to an instruction that dominates its source."""
-    dominator = dominators(graph)
     found: dict[int, set[int]] = {}
-    for source in order:
-        for target in graph.after[source]:
-            if order[target] <= order[source] and dominates(dominator, target, source):
-                found.setdefault(target, set()).update(natural_loop(graph, target, source) & order.keys())
+    for _, header, nodes in natural_loops(graph):
+        found.setdefault(header, set()).update(nodes & order.keys())
     inside: dict[int, list[int]] = {pc: [] for pc in order}
     for header, members in found.items():
         for pc in members:

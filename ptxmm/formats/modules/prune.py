@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from ptxmm.formats.modules.flow import matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.program.edit import retarget
-from ptxmm.program.graph import Graph, graph_of, post_dominators, reach
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.program.graph import Graph, graph_of, makers, post_dominators, reach
+from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import Branch, Exit, Op
 
 
@@ -44,17 +44,14 @@ def pruned(code: Code, observed: Collection[str]) -> Code:
 def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[int, int]) -> set[int]:
     body = code.body
     controls = _controls(body, graph, join)
-    makers: dict[str, list[int]] = {}
-    for pc, op in enumerate(body):
-        for name, _ in definitions(op):
-            makers.setdefault(name, []).append(pc)
+    made_by = makers(body)
     effects = {pc for pc, (_, effect) in code.refused.items() if effect}
     waiting = [pc for pc, op in enumerate(body) if pc in effects or (matters(op) and not isinstance(op, Branch | Exit))]
     # What can't come to the end has no post-dominators to tell what its branches decide.
     ending = reach(graph.before, [graph.end])
     waiting += [pc for pc, op in enumerate(body) if isinstance(op, Branch) and pc not in ending]
-    waiting += [pc for name in observed for pc in makers.get(name, ())]
-    given = [[maker for name, _ in uses(op) for maker in makers.get(name, ())] for op in body]
+    waiting += [pc for name in observed for pc in made_by.get(name, ())]
+    given = [[maker for name, _ in uses(op) for maker in made_by.get(name, ())] for op in body]
     return reach([[*one, *other] for one, other in zip(given, controls, strict=True)], waiting)
 
 

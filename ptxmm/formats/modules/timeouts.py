@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.special import CLOCKS
-from ptxmm.program.graph import Graph, dominates, dominators, graph_of, natural_loop, reach
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.program.graph import Graph, graph_of, makers, natural_loops, reach
+from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import COMPUTING, Branch, Exit, Nothing, Op
 
 _TRAPS = re.compile(r"(?:@\S+\s+)?(?:trap|call)\b")
@@ -39,21 +39,18 @@ def timeouts(code: Code) -> list[Timeout]:
     if not any(_ends(op) for op in body):
         return []
     graph = graph_of(body)
-    makers: dict[str, list[int]] = {}
-    for pc, op in enumerate(body):
-        for name, _ in definitions(op):
-            makers.setdefault(name, []).append(pc)
-    loops = list(_loops(graph, body))
+    made_by = makers(body)
+    loops = [loop for back, header, loop in natural_loops(graph) if header <= back]
     found = []
     for pc, taken in _ways_to_trap(body, graph):
         guard = body[pc].guard
         assert guard is not None
-        decided = _behind(guard.register, body, makers)
+        decided = _behind(guard.register, body, made_by)
         if decided.memory or not (decided.counts or decided.registers & _CLOCKS):
             continue
         around = [loop for loop in loops if pc in loop]
-        others = (op.guard for loop in around for at in loop if at != pc and (op := body[at]).guard is not None)
-        if any(_behind(other.register, body, makers).memory for other in others if other is not None):
+        others = (body[at].guard for loop in around for at in loop if at != pc)
+        if any(_behind(other.register, body, made_by).memory for other in others if other is not None):
             found.append(Timeout(pc, taken))
     return found
 
@@ -95,14 +92,6 @@ def _only_traps(start: int, branch: int, body: Sequence[Op], graph: Graph) -> bo
     return start < graph.end and branch not in reached and bool(ending) and all(_ends(body[pc]) for pc in ending)
 
 
-def _loops(graph: Graph, body: Sequence[Op]) -> Iterator[set[int]]:
-    dominator = dominators(graph)
-    for pc in range(len(body)):
-        for target in graph.after[pc]:
-            if target <= pc and dominates(dominator, target, pc):
-                yield natural_loop(graph, target, pc)
-
-
 class _Behind(Struct, frozen=True):
     """What decides a register: the ``registers`` it is computed from; whether some come from ``memory`` or other
     threads; whether some depend on themselves: they count."""
@@ -112,14 +101,14 @@ class _Behind(Struct, frozen=True):
     counts: bool
 
 
-def _behind(register: str, body: Sequence[Op], makers: Mapping[str, Sequence[int]]) -> _Behind:
+def _behind(register: str, body: Sequence[Op], made_by: Mapping[str, Sequence[int]]) -> _Behind:
     after: dict[str, set[str]] = {}
     waiting, memory = [register], False
     while waiting:
         name = waiting.pop()
         if name in after:
             continue
-        made = [body[pc] for pc in makers.get(name, ())]
+        made = [body[pc] for pc in made_by.get(name, ())]
         memory = memory or not all(isinstance(op, COMPUTING) for op in made)
         after[name] = {used for op in made if isinstance(op, COMPUTING) for used, _ in uses(op)}
         waiting += after[name]

@@ -24,7 +24,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ptxmm.program.graph import Graph, conditional, dominates, dominators, graph_of, live_at, natural_loop, reach
+from ptxmm.program.graph import Graph, conditional, dominates, dominators, graph_of, live_at, natural_loops, reach
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import computation, definitions, uses
@@ -80,20 +80,13 @@ def collective(test: Test, spins: int) -> tuple[Rounds, ...]:
 def _loop(thread: Thread, kinds: _Kinds) -> _Loop | None:
     """The only loop of a thread with an instruction of ``kinds``, if it is one in which threads may wait together."""
     body = thread.body
-    back = [pc for pc, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= pc]
     sites = [pc for pc, op in enumerate(body) if isinstance(op, kinds)]
-    if not back or any(not _constant(body[pc]) for pc in sites):
+    if any(not _constant(body[pc]) for pc in sites):
         return None
     graph = graph_of(body)
-    dominator = dominators(graph)
-    for pc in back:
-        op = body[pc]
-        assert isinstance(op, ops.Branch)
-        if not dominates(dominator, op.target, pc):
-            continue
-        inside = natural_loop(graph, op.target, pc)
-        if inside.intersection(sites):
-            return _waits(thread, graph, dominator, pc, op.target, inside, sites)
+    for pc, header, inside in natural_loops(graph):
+        if header <= pc and inside.intersection(sites):
+            return _waits(thread, graph, dominators(graph), pc, header, inside, sites)
     return None
 
 
@@ -117,6 +110,11 @@ def _reduces(op: ops.Op) -> bool:
     return isinstance(op, ops.BarrierReduction) or (isinstance(op, ops.WarpExchange) and op.op in _VOTES)
 
 
+def _only_looks(op: ops.Op) -> bool:
+    """Whether ``op`` may be in a round beside the barrier."""
+    return isinstance(op, _LOOKS) and not (isinstance(op, ops.Load) and (op.proxy != "generic" or op.mmio))
+
+
 def _waits(
     thread: Thread,
     graph: Graph,
@@ -128,22 +126,17 @@ def _waits(
 ) -> _Loop | None:
     body = thread.body
     met = [pc for pc in sites if pc in inside]
-    barrier = body[met[0]]
-    if len(met) != 1:
-        return None
     branches = [pc for pc in inside if conditional(body[pc])]
-    others = all(isinstance(body[pc], _LOOKS) for pc in inside if pc != met[0])
-    if not _reduces(barrier) or len(branches) != 1 or not others:
+    if len(met) != 1 or len(branches) != 1 or not all(_only_looks(body[pc]) for pc in inside - {met[0]}):
         return None
-    if not all(op.proxy == "generic" and not op.mmio for pc in inside if isinstance(op := body[pc], ops.Load)):
-        return None
-    branch = branches[0]
+    barrier, branch = body[met[0]], branches[0]
     going_on = [pc for pc in graph.after[branch] if pc in inside]
     decides = _decides(body, inside, met[0], branch, going_on)
-    if len(going_on) != 1 or decides is None:
+    if not _reduces(barrier) or len(going_on) != 1 or decides is None:
         return None
-    same = [pc for pc in sites if getattr(body[pc], "barrier", None) == getattr(barrier, "barrier", None)]
-    first = _peeled(body, graph, dominator, header, same, (getattr(barrier, "op", None), decides))
+    number, op = getattr(barrier, "barrier", None), getattr(barrier, "op", None)
+    same = [pc for pc in sites if getattr(body[pc], "barrier", None) == number]
+    first = _peeled(body, graph, dominator, header, same, (op, decides))
     before = _before(graph, dominator, header, inside, same, first)
     if before is None:
         return None
@@ -152,8 +145,7 @@ def _waits(
     entering = live_at(body, graph, everything)
     if entering[going_on[0]] & written:
         return None
-    alike = (getattr(barrier, "op", None), getattr(barrier, "barrier", None), before, decides)
-    return _Loop(back, header, alike, not entering[header] & written, len(first))
+    return _Loop(back, header, (op, number, before, decides), not entering[header] & written, len(first))
 
 
 def _peeled(

@@ -13,12 +13,10 @@ from msgspec import Struct, field
 from ptxmm.program.graph import (
     Graph,
     conditional,
-    dominates,
-    dominators,
     graph_of,
     live,
     live_at,
-    natural_loop,
+    natural_loops,
     post_dominators,
     reach,
     strong_components,
@@ -112,17 +110,16 @@ def control_flow(
     assigned: dict[int, frozenset[str]] = {}
     leaving: set[int] = set()
     skipping: set[int] = set()
-    for pc, op in enumerate(body):
-        if conditional(op):
-            join[pc] = parent[pc]
-            region = reach(graph.after, graph.after[pc], parent[pc])
-            assigned[pc] = frozenset().union(*(written[i] for i in region if i < len(body)))
-            if pc in region:
-                leaving.add(pc)
-            if any(isinstance(body[i], BARRIERS) for i in region if i < len(body)):
-                skipping.add(pc)
+    for pc in (pc for pc, op in enumerate(body) if conditional(op)):
+        join[pc] = parent[pc]
+        region = reach(graph.after, graph.after[pc], parent[pc]) - {graph.end}
+        assigned[pc] = frozenset().union(*(written[i] for i in region))
+        if pc in region:
+            leaving.add(pc)
+        if any(isinstance(body[i], BARRIERS) for i in region):
+            skipping.add(pc)
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= pc)
-    spin = _spin_loops(thread, graph, backward, written, idempotent) if backward else {}
+    spin = _spin_loops(thread, graph, written, idempotent) if backward else {}
     quiet = idempotent if spin else frozenset()
     spin |= {pc: op.target for pc in together if isinstance(op := body[pc], ops.Branch)}
     ways = alike(thread, graph, join) if values else Alike({}, {})
@@ -169,7 +166,6 @@ def live_operands(thread: Thread) -> list[list[str]]:
 def _spin_loops(
     thread: Thread,
     graph: Graph,
-    backward: frozenset[int],
     written: list[frozenset[str]],
     idempotent: frozenset[int],
 ) -> dict[int, int]:
@@ -211,20 +207,14 @@ def _spin_loops(
     branches be taken once. A model of the user's own that asks for the presence of reads or fences may differ.
     """
     body = thread.body
-    dominator = dominators(graph)
     entering = live_at(body, graph, frozenset(thread.registers).union(*written))
-    spin: dict[int, int] = {}
-    for pc in backward:
-        op = body[pc]
-        assert isinstance(op, ops.Branch)
-        if not dominates(dominator, op.target, pc):
-            continue
-        loop = natural_loop(graph, op.target, pc)
-        if not all(i in idempotent or _only_looks(body[i]) for i in loop):
-            continue
-        if not any(entering[op.target] & written[i] for i in loop):
-            spin[pc] = op.target
-    return spin
+    return {
+        pc: header
+        for pc, header, loop in natural_loops(graph)
+        if header <= pc
+        and all(i in idempotent or _only_looks(body[i]) for i in loop)
+        and not any(entering[header] & written[i] for i in loop)
+    }
 
 
 def _only_looks(op: ops.Op) -> bool:

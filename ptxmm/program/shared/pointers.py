@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ptxmm.program.graph import makers
 from ptxmm.program.shared.windows import in_window
 from ptxmm.program.test import MemoryObject, Thread
-from ptxmm.ptx.isa import definitions
 from ptxmm.ptx.ops import Alu, Convert, ConvertAddress, Imm, Op, Reg, Sym
 
 _WIDTHS = (32, 64)
@@ -15,21 +15,18 @@ _WIDTHS = (32, 64)
 def known_addresses(thread: Thread, objects: Mapping[str, MemoryObject]) -> dict[str, Sym]:
     """The registers of ``thread`` that only ever hold the address of one variable, with what they hold."""
     found: dict[str, Sym] = {}
-    makers: dict[str, list[Op]] = {}
-    for op in thread.body:
-        for name, _ in definitions(op):
-            makers.setdefault(name, []).append(op)
+    made_by = makers(thread.body)
     for name, value in thread.initial.items():
         bits = thread.registers[name].bits
         place = locate(value, objects)
-        if name not in makers and place is not None and bits in _WIDTHS:
+        if name not in made_by and place is not None and bits in _WIDTHS:
             found[name] = place
     changed = True
     while changed:
         changed = False
-        for name, ops in makers.items():
-            if name not in found and len(ops) == 1 and name not in thread.initial:
-                made = _moved(ops[0], found)
+        for name, pcs in made_by.items():
+            if name not in found and len(pcs) == 1 and name not in thread.initial:
+                made = _moved(thread.body[pcs[0]], found)
                 if made is not None:
                     found[name], changed = made, True
     return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.program.graph import dominates, dominators, graph_of, live, natural_loop, reach
+from ptxmm.program.graph import graph_of, live, natural_loops, reach
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
@@ -108,12 +108,9 @@ def loops(thread: Thread) -> tuple[Loop, ...]:
     if not any(isinstance(op, Branch) and op.target <= pc for pc, op in enumerate(thread.body)):
         return ()
     graph = graph_of(thread.body)
-    dominator = dominators(graph)
     bodies: dict[int, set[int]] = {}
-    for pc, targets in enumerate(graph.after):
-        for target in targets:
-            if dominates(dominator, target, pc):
-                bodies.setdefault(target, set()).update(natural_loop(graph, target, pc))
+    for _, header, nodes in natural_loops(graph):
+        bodies.setdefault(header, set()).update(nodes)
     needed = _needed(thread)
     found = []
     for header, pcs in bodies.items():
