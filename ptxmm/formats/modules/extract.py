@@ -13,6 +13,7 @@ from ptxmm.formats.writer import write
 from ptxmm.program.condition import RegisterTerm, Term, map_terms
 from ptxmm.program.edit import retarget
 from ptxmm.program.test import Test, Thread
+from ptxmm.program.unspecified.active import together
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
 from ptxmm.ptx.ops import (
     Address,
@@ -39,7 +40,8 @@ def skeleton(test: Test) -> str:
 
     Raises ``PtxmmError`` (kind ``unsupported``) for what the litmus format can't say.
     """
-    plain = [_plain(thread) for thread in test.threads]
+    plain = tuple(_plain(thread) for thread in test.threads)
+    _refuse_other_groups(replace(test, threads=plain))
     taken = {item.name for item in test.objects.values()}
     names = [_names(thread, taken) for thread in plain]
     threads = tuple(_renamed(thread, own) for thread, own in zip(plain, names, strict=True))
@@ -56,6 +58,15 @@ def skeleton(test: Test) -> str:
         locations=tuple(_term(term, names) for term in test.locations),
     )  # fmt: skip
     return write(made)
+
+
+def _refuse_other_groups(test: Test) -> None:
+    """Raises where lanes may execute an ``activemask`` together that a litmus test, which numbers those of each lane,
+    takes for two, or the other way round."""
+    own, numbered = ({tuple(group) for group in together(t)} for t in (test, replace(test, claims=None)))
+    for thread, pc in sorted(site for group in own ^ numbered for site in group):
+        message = "a litmus test can't say which lanes execute this `activemask` together"
+        raise at(message, test.threads[thread].body[pc].source.span, kind="unsupported", hint="check the kernel itself")
 
 
 def _plain(thread: Thread) -> Thread:

@@ -29,7 +29,7 @@ _MOST_LANES = 4
 
 def with_masks(test: Test) -> Iterator[Test]:
     """``test`` for each choice of the lanes that execute an ``activemask`` together; itself if there is none."""
-    groups = _groups(test)
+    groups = together(test)
     if not groups:
         yield test
         return
@@ -52,7 +52,7 @@ def with_masks(test: Test) -> Iterator[Test]:
 
 def untried_masks(test: Test) -> list[str]:
     """The instructions of which not all groups of lanes are tried, in words."""
-    groups = _groups(test)
+    groups = together(test)
     found = [group for group in groups if not _choices(test, group)[1]]
     if prod(len(_choices(test, group)[0]) for group in groups) > _MOST:
         found = groups
@@ -65,9 +65,9 @@ def _words(test: Test, group: Sequence[Site]) -> str:
     return f"{thread.name} line {thread.body[pc].source.span.line}: activemask"
 
 
-def _groups(test: Test) -> list[list[Site]]:
-    """The instructions that lanes of one warp may execute together: in kernels those made of one of the source, in a
-    litmus test the first of each lane, the second, and so on."""
+def together(test: Test) -> list[list[Site]]:
+    """Each ``activemask`` that lanes of one warp may execute together: in kernels those made of one of the source, in
+    a litmus test the first of each lane, the second, and so on."""
     found: dict[object, list[Site]] = {}
     for t, thread in enumerate(test.threads):
         if thread.placement.warp is None:

@@ -224,7 +224,8 @@ def _assignments(test: Test, asked: Collection[Term]) -> Iterator[Assignment]:
     parts, choices = _choices(test, asked)
     whole = b"".join(parts)
     if len(set(whole)) < len(whole):
-        raise _too_many(test, len(whole), [o for o in test.objects.values() if o.unknown and o.physical == o.key])
+        unknown = [o for o in test.objects.values() if o.unknown and o.physical == o.key]
+        raise _too_many(test, sum(o.size for o in unknown), unknown)
     yield Assignment(test, {})
     for number, selection in enumerate(_selections(choices)):
         if number:  # the first are the unknown values themselves
