@@ -17,7 +17,8 @@ def registers(op: ops.Op, role: str) -> set[str]:
     return {name for name, _ in (*isa.uses(op), *isa.definitions(op))} if role == "any" else set()
 
 
-def misused(executed: Executed) -> bool:
+def misused(executed: Executed, copies: bool) -> bool:
+    """``copies``: wgmma-mov=free, a copy of a register is no access, and what it gives has been used as its source."""
     at = range(len(executed))
     done = [op for op, _ in executed]
     products = [i for i in at if isinstance(done[i], ops.Wgmma)]
@@ -27,7 +28,7 @@ def misused(executed: Executed) -> bool:
     clashes = {
         (i, j)
         for i, j in unordered
-        if registers(done[i], "any") & (registers(done[j], "D") | registers(done[j], "A"))
+        if (not copies and registers(done[i], "any") & (registers(done[j], "D") | registers(done[j], "A")))
         or registers(done[i], "D") & registers(done[j], "A")
         or registers(done[i], "A") & registers(done[j], "D")
         or (registers(done[i], "D") & registers(done[j], "D") and (i, j) not in same)
@@ -40,7 +41,43 @@ def misused(executed: Executed) -> bool:
         if not any(waits(executed, w, j) for w in at if j < w < i)
     }
     first = {j for j in products if not any(f < j for f in fences)}
-    return bool(first or clashes or early)
+    # A product that goes on while another one takes a register of it for something else.
+    overlap = {
+        (i, j)
+        for i in products
+        for j in products
+        if i < j and not any(waits(executed, w, i) for w in at if i < w < j)
+        if registers(done[i], "D") & registers(done[j], "A")
+        or registers(done[i], "A") & registers(done[j], "D")
+        or (registers(done[i], "D") & registers(done[j], "D") and (i, j) not in same)
+    }
+    taken = {
+        (j, name)
+        for j in products
+        if copies
+        for role in "DA"
+        for name in registers(done[j], role)
+        if history(done, name, j) - {(role, shape(done[j]) if role == "D" else None)}
+    }
+    return bool(first or clashes or early or overlap or taken)
+
+
+def history(done: list[ops.Op], name: str, end: int) -> set[tuple[str, object]]:
+    """How a register has been used before a place since the last fence; a copy has been used as what it copies."""
+    named = set[str]().union(*(registers(op, role) for op in done for role in "DA"))
+    uses: set[tuple[str, object]] = set()
+    for i in range(end - 1, -1, -1):
+        op = done[i]
+        if isinstance(op, ops.WgmmaFence):
+            break
+        if isinstance(op, ops.Wgmma):
+            uses |= {(role, shape(op) if role == "D" else None) for role in "DA" if name in registers(op, role)}
+        elif isinstance(op, ops.Alu) and op.op == "mov" and isinstance(op.sources[0], ops.Reg | ops.Imm):
+            if name == op.dst.name and isinstance(op.sources[0], ops.Reg):
+                uses |= history(done, op.sources[0].name, i)
+        elif name in {n for n, _ in isa.definitions(op)} or (name in named and name in registers(op, "any")):
+            uses.add(("thread", None))
+    return uses
 
 
 def shape(op: ops.Op) -> object:

@@ -40,6 +40,7 @@ DEFAULT = {
     "reduce-proxy": "literal",
     "api-tensormap": "on",
     "griddep": "direct",
+    "wgmma-mov": "access",
 }
 
 OWN = {"ptx-8.5": {"tear": "on"}, "ptx-7.5": {"atomic": "halves"}, "ptx-6.0": {"atomic": "halves"}, "sc": {}}

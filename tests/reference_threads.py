@@ -116,7 +116,7 @@ class Walker:
             executed = bool(taken[1]) if calculates else bool(events)
             if executed:
                 after = replace(after, executed=(*run.executed, (op, events)))
-            if not executed or not reference_products.misused(after.executed):
+            if not executed or not reference_products.misused(after.executed, self.readings["wgmma-mov"] == "free"):
                 yield after
             else:
                 self.strays.append(run)

@@ -10,9 +10,9 @@ from ptxmm.analysis.result import Note, Result
 from ptxmm.cat import Model, index
 from ptxmm.cat.shipped import WITHOUT
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import FAMILIES, Load, Store, elements
+from ptxmm.ptx.ops import FAMILIES, Load, Store, Wgmma, elements
 
-EVENT_LEVEL = frozenset(("b128", "cas-failure", "co", "dep", "tear", "vector"))
+EVENT_LEVEL = frozenset(("b128", "cas-failure", "co", "dep", "tear", "vector", "wgmma-mov"))
 """The readings that the events of an execution take, whatever the text of the model."""
 _DEPENDENCIES = frozenset(("addr", "data", "ctrl"))
 
@@ -69,7 +69,9 @@ def told(test: Test, model: Model) -> list[tuple[str, str]]:
     families, body = (*FAMILIES["asynchronous"], *FAMILIES["tensor memory"]), [op for _, op in test.instructions]
     asynchronous = any(isinstance(op, families) for op in body)
     vectors = any(isinstance(op, Load | Store) and elements(op) != elements(op, whole=True) for op in body)
-    about = [vectors if key == "vector" else asynchronous for key, _ in alternatives(model)]
+    products = any(isinstance(op, Wgmma) for op in body)
+    own = {"vector": vectors, "wgmma-mov": products}
+    about = [own.get(key, asynchronous) for key, _ in alternatives(model)]
     known = index().readings
     return [item for item, there in zip(alternatives(model), about, strict=True) if there and known[item[0]].told]
 

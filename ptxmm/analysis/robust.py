@@ -25,7 +25,7 @@ REFERENCE = "sc"
 MOST = 20
 """So many further states are shown with an execution unless told otherwise."""
 
-_SHARED_READINGS = ("b128", "cas-failure", "vector")
+_SHARED_READINGS = ("b128", "cas-failure", "vector", "wgmma-mov")
 """The readings that say what the accesses of an instruction are: both models get the same."""
 
 

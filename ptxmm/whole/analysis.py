@@ -46,7 +46,7 @@ def examined(kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Mac
     if given is None or before is not None:
         return told
     lenient = given
-    while found.answer in ("race", "undecided") and run.rests - lenient:
+    while found.answer in ("race", "undecided", "undefined") and run.rests - lenient:
         lenient |= run.rests
         if run.enough:
             return replace(told, result=_resting(first, lenient - given))

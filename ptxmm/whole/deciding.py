@@ -28,7 +28,7 @@ from ptxmm.whole.explain.choices import choice
 from ptxmm.whole.explain.nearly import Nearly, nearly, told
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.launched import launched
-from ptxmm.whole.lenient import PROXY_WAR
+from ptxmm.whole.lenient import model
 from ptxmm.whole.narrowing import Varied, narrowed, refuse_order, widened
 from ptxmm.whole.order.history import History
 from ptxmm.whole.order.strong import Arrival, Plan, follow
@@ -98,6 +98,7 @@ class Deciding:
                 self.rests = frozenset()
                 self._refuse_elsewhere()
         except Stopped as stop:
+            self.rests |= stop.rests
             return self._made(stop.word, stop)
         except Timeout:
             return self._made("timeout", None)
@@ -300,10 +301,10 @@ class Deciding:
             self._fixed(self._every if free else []), self._fixed(self._some if free else self._every + self._some),
             self._ordered,
         )  # fmt: skip
-        model = f"{_MODEL}[{PROXY_WAR}=free]" if PROXY_WAR in (self.lenient or ()) else _MODEL
-        told = Told(self.file, name, model, said, time.perf_counter() - self.start)
+        under = model(_MODEL, self.lenient or frozenset())
+        told = Told(self.file, name, under, said, time.perf_counter() - self.start)
         return WholeResult(
-            self.file, name, model, status, answer, _FOUND.get(answer), self.launch.threads, self.launch.ctas,
+            self.file, name, under, status, answer, _FOUND.get(answer), self.launch.threads, self.launch.ctas,
             self.machine.trace.count, races, tuple(verdicts(launch, known, told)), spot,
             None if stop is None else stop.message, said, told.seconds,
             waiting(self.machine) if answer == "deadlock" else (),

@@ -1,9 +1,12 @@
 """What programs in use rely on though the text of the ISA does not say it: each has a name, which every answer tells.
 
 - ``proxy-war=free``: a read by the generic proxy needs no proxy fence before a copy overwrites it (A56).
+- ``wgmma-mov=free``: behind a ``wgmma.fence`` a copy gives the registers of a product their values as well (A63).
 - ``destination-cta``: what a bulk copy writes in shared memory of another CTA of the cluster counts as done in that
   CTA, so that it is the same proxy in the same CTA which reads it there (8.9.5; the text does not say whose a
   ``.multicast`` is).
+- ``exit-waits``: a CTA, and its shared memory with it, does not end before the bulk copies that its threads have
+  issued have read that (5.1.7 does not say when it ends).
 - ``elect-first``: ``elect.sync`` elects the lowest lane of its mask (9.7.14.14 does not say which).
 - ``same-value-races``: copies of the same bytes to the same place may race (8.7.1 knows of no values).
 - ``wgmma-sync``: what the threads of a warpgroup did before ``wgmma.wait_group`` is before what they do behind it,
@@ -17,15 +20,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ptxmm.formats.modules.launch import DESTINATION_CTA, ELECT_FIRST, SAME_VALUE, WARP_COPY, WGMMA_SYNC, Launch
+from ptxmm.formats.modules.launch import (
+    DESTINATION_CTA,
+    ELECT_FIRST,
+    EXIT_WAITS,
+    SAME_VALUE,
+    WARP_COPY,
+    WGMMA_SYNC,
+    Launch,
+)
 
 PROXY_WAR = "proxy-war"
+WGMMA_MOV = "wgmma-mov"
+_READINGS = (PROXY_WAR, WGMMA_MOV)
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         PROXY_WAR: "rests on proxy-war: proxy-war=free gives no race "
         "(these reads precede the copies, without a proxy fence)",
+        WGMMA_MOV: "rests on wgmma-mov: wgmma-mov=free gives no race "
+        "(what is undefined is copies of registers behind a wgmma.fence)",
         DESTINATION_CTA: f"rests on {DESTINATION_CTA}: assumed in the launch it gives no race "
         "(what a copy writes in shared memory of another CTA, the async proxy reads there without a proxy fence)",
+        EXIT_WAITS: f"rests on {EXIT_WAITS}: assumed in the launch it is defined "
+        "(a CTA ends when the bulk copies of its threads have read its shared memory)",
         ELECT_FIRST: f"rests on {ELECT_FIRST}: assumed in the launch it gives no race "
         "(the lowest lane of its mask is elected by elect.sync)",
         SAME_VALUE: f"rests on {SAME_VALUE}: assumed in the launch it gives no race "
@@ -41,9 +58,15 @@ NOTES: Mapping[str, str] = MappingProxyType(
 
 def assumed(launch: Launch) -> frozenset[str] | None:
     """What ``launch`` assumes of these; None where it assumes a reading that is not followed."""
-    found = {name for name in NOTES if name != PROXY_WAR and name in launch.assume}
+    found = {name for name in NOTES if name not in _READINGS and name in launch.assume}
     for reading in launch.readings:
-        if reading.key != PROXY_WAR:
+        if reading.key not in _READINGS:
             return None
-        found |= {PROXY_WAR} if reading.value == "free" else set()
+        found |= {reading.key} if reading.value == "free" else set()
     return frozenset(found)
+
+
+def model(name: str, assumes: frozenset[str]) -> str:
+    """The model ``name`` with the readings among what is assumed."""
+    chosen = ",".join(f"{key}=free" for key in _READINGS if key in assumes)
+    return f"{name}[{chosen}]" if chosen else name

@@ -324,6 +324,7 @@ def read_as(given: Mapping[str, str], unroll: int, ordered: bool = False) -> Rea
         direct=given.get("co") == "direct",
         ordered=ordered,
         next_grid=given.get("griddep", "direct") == "direct",
+        copies=given.get("wgmma-mov") == "free",
     )
 
 

@@ -131,7 +131,7 @@ class Machine:
         # Asynchronous operations by kind: those in no group yet, and the groups in order.
         self.alone: dict[str, list[Copy]] = {}
         self.groups: dict[str, list[list[Copy]]] = {}
-        self.products = products(thread.body) if program.products else None
+        self.products = products(thread.body, given.readings.copies) if program.products else None
         # Of the instruction that is being executed:
         self.guard: Node | None = None
         self.control = 0

@@ -13,7 +13,7 @@ class Readings(Struct, frozen=True):
     ``split``: b128=split (A13). ``failing_writes``: cas-failure=write, a compare-and-swap that fails writes the old
     value (A14). ``transitive``: co=transitive, coherence order is closed (A5). ``whole``: vector=whole, what ld and st
     access of a vector is one access (A57). ``next_grid``: griddep=direct, ``griddepcontrol.wait`` waits for the grid
-    before its own only (A50)."""
+    before its own only (A50). ``copies``: wgmma-mov=free, copies of registers of products are no accesses (A63)."""
 
     simplify: bool = True
     tear: bool = False
@@ -23,6 +23,7 @@ class Readings(Struct, frozen=True):
     essential: bool = False
     whole: bool = False
     next_grid: bool = True
+    copies: bool = False
 
 
 def readings(given: Mapping[str, str]) -> Readings:
@@ -36,4 +37,5 @@ def readings(given: Mapping[str, str]) -> Readings:
         given.get("dep") == "value",
         given.get("vector", "elements") == "whole",
         given.get("griddep", "direct") == "direct",
+        given.get("wgmma-mov", "access") == "free",
     )

@@ -55,7 +55,7 @@ class Reading(Struct, frozen=True):
     makes two accesses of 16 bytes (A13), ``whole`` one of a vector (A57), by ``cas_writes`` a compare-and-swap that
     fails writes the old value (A14), by ``direct`` coherence order is not transitive (A5), ``ordered`` tells executions
     apart by the order of the operations on an mbarrier (A31), ``next_grid``: a grid waits for the one before it only
-    (A50)."""
+    (A50), ``copies``: a copy of a register is no access of those of products (A63)."""
 
     unroll: int
     tear: bool
@@ -67,6 +67,7 @@ class Reading(Struct, frozen=True):
     values: bool = False
     whole: bool = False
     next_grid: bool = True
+    copies: bool = False
 
 
 class Known(Struct, frozen=True):

@@ -21,7 +21,7 @@ from ptxmm.events.symbolic.values.domain import Reads, Value, joined, merge
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.control import BARRIERS, ControlFlow, around, components, control_flow, live_operands
 from ptxmm.program.shared.convergence import gathers
-from ptxmm.program.shared.products import registers
+from ptxmm.program.shared.products import feeding, registers
 from ptxmm.program.shared.refusals import placed
 from ptxmm.program.test import Thread
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
@@ -34,7 +34,8 @@ class Outline(Struct, frozen=True):
     ``idle``: the branches of spin loops that only wait at mbarriers. A round of theirs in which the wait fails has no
     event but a poll, and neither has the round in which it succeeds, so that none need be taken to see more.
     ``backward``, ``spins``: the numbers under which it is counted how often a backward branch, or one of a spin loop
-    without a write, was taken. ``products``: the registers of products of its warpgroup.
+    without a write, was taken. ``products``: the registers of products of its warpgroup;
+    ``feeding``: these, and all that is copied to them.
     """
 
     flow: ControlFlow
@@ -45,6 +46,7 @@ class Outline(Struct, frozen=True):
     backward: dict[int, int]
     spins: dict[int, int]
     products: frozenset[str]
+    feeding: frozenset[str]
 
 
 def outline(thread: Thread, idempotent: frozenset[int], values: bool, together: Mapping[int, int]) -> Outline:
@@ -56,7 +58,8 @@ def outline(thread: Thread, idempotent: frozenset[int], values: bool, together: 
     backward = {pc: i for i, pc in enumerate(sorted(flow.backward))}
     spins = {pc: i for i, pc in enumerate(sorted(flow.spin), len(backward))}
     parts = around(thread), components(thread), operands, idle, backward, spins
-    return Outline(flow, *parts, registers(thread.body))
+    named = registers(thread.body)
+    return Outline(flow, *parts, named, feeding(thread.body, named))
 
 
 def _idle(thread: Thread, header: int, end: int) -> bool:
@@ -302,7 +305,8 @@ class _Run:
         from ptxmm.events.symbolic.matrices import products
 
         presence = self.formulas.both(state.guard, condition)
-        now = products.execute(self.executor, op, state.products or Products(), presence, self.known.products)
+        fed = self.known.feeding if self.machine.reading.copies else frozenset[str]()
+        now = products.execute(self.executor, op, state.products or Products(), presence, self.known.products, fed)
         if isinstance(op, AsyncWait) and op.kind == "wgmma":
             now = products.finished(self.formulas, now, waited(op, state), presence)
         state.products = now

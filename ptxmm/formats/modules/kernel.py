@@ -15,6 +15,7 @@ from ptxmm.formats.modules.inline import Flat
 from ptxmm.formats.modules.launch import (
     DESTINATION_CTA,
     ELECT_FIRST,
+    EXIT_WAITS,
     NO_TIMEOUT,
     SAME_VALUE,
     WARP_COPY,
@@ -36,7 +37,7 @@ from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import Sym
 
-_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY)
+_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, EXIT_WAITS)
 """The assumptions that every verdict names."""
 _NOWHERE = Span(1, 1, 2)
 

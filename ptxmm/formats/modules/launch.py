@@ -38,7 +38,9 @@ WGMMA_SYNC = "wgmma-sync"
 """The name of the assumption that ``wgmma.wait_group`` orders what the threads of a warpgroup did before."""
 WARP_COPY = "warp-copy"
 """The name of the assumption that ``tensormap.cp_fenceproxy`` is one copy of its warp."""
-ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY}
+EXIT_WAITS = "exit-waits"
+"""The name of the assumption that a CTA does not end before bulk copies of its threads have read its memory."""
+ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, EXIT_WAITS}
 """The assumptions that are no readings."""
 
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?![ \t]*allow\b)(?:(?!\S)(.*)|(\S.*))$", re.MULTILINE)

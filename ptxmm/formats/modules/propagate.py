@@ -20,7 +20,7 @@ from ptxmm.formats.modules.flow import Flow
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.matrices import layouts, placed
 from ptxmm.formats.modules.objects import Object
-from ptxmm.program.shared.products import registers
+from ptxmm.program.shared.products import feeding, registers
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions
 
@@ -55,7 +55,7 @@ class Propagation:
         self.known = known
         self.ways = layouts(code.body, variables)
         # A product may only use them as they were at the last wgmma.fence: what gives them values stays where it is.
-        self.stay = registers(code.body)
+        self.stay = feeding(code.body, registers(code.body))
         self.most: dict[int, int] = {}
         self.rounds = MAX_ROUNDS
         self.begin()

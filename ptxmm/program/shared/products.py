@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxmm.ptx.isa import definitions, uses
-from ptxmm.ptx.ops import Op, Wgmma
+from ptxmm.ptx.ops import Alu, Imm, Op, Reg, Wgmma
 
 UNFENCED = "wgmma.mma_async with no wgmma.fence before it (PTX ISA 9.7.16.7.1)"
 
@@ -34,6 +34,25 @@ def registers(body: Sequence[Op]) -> frozenset[str]:
     return frozenset(r.name for op in products for r in op.dst).union(*(fragments(op) for op in products))
 
 
-def accessed(op: Op, among: frozenset[str]) -> list[str]:
-    """Those of ``among`` that ``op``, which is no product, reads or writes."""
-    return sorted(among & ({name for name, _ in uses(op)} | {name for name, _ in definitions(op)}))
+def copied(op: Op) -> tuple[str, str | None] | None:
+    """For ``mov`` of a whole register or a constant: the register that it writes, and the one that it copies."""
+    if not isinstance(op, Alu) or op.op != "mov" or len(op.sources) != 1 or not isinstance(op.sources[0], Reg | Imm):
+        return None
+    source = op.sources[0]
+    return op.dst.name, source.name if isinstance(source, Reg) else None
+
+
+def feeding(body: Sequence[Op], named: frozenset[str]) -> frozenset[str]:
+    """The registers ``named``, and all that are copied to these, by however many ``mov``."""
+    copies = [pair for op in body if (pair := copied(op)) is not None]
+    found, more = named, named
+    while more:
+        more = frozenset(source for target, source in copies if target in found and source is not None) - found
+        found |= more
+    return found
+
+
+def accessed(op: Op, named: frozenset[str], fed: frozenset[str]) -> list[str]:
+    """Those of ``named`` that ``op``, which is no product, reads or writes, and of ``fed`` that it writes."""
+    read, written = ({name for name, _ in found} for found in (uses(op), definitions(op)))
+    return sorted((named & (read | written)) | (fed & written))

@@ -24,13 +24,16 @@ RUNS, WAITS, ENDED = range(3)
 
 class Stopped(Exception):
     """The execution can't go on: ``word`` says what it means (see ``result.Answer``); at the instruction ``at``.
-    ``refutes``: what is claimed of the launch and does not hold, as this execution shows (one of ``claims.CLAIMS``)."""
+    ``refutes``: what is claimed of the launch and does not hold, as this execution shows (one of ``claims.CLAIMS``).
+    ``rests``: what may give another answer (``lenient``)."""
 
     def __init__(
-        self, word: Answer, message: str, at: int | None = None, thread: int | None = None, refutes: str | None = None
-    ) -> None:
+        self, word: Answer, message: str, at: int | None = None, thread: int | None = None, refutes: str | None = None,
+        rests: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.word, self.message, self.at, self.thread, self.refutes = word, message, at, thread, refutes
+        self.rests = rests
 
 
 class State:
@@ -95,10 +98,10 @@ class State:
         if self.undecided is None:
             self.undecided = Stopped("undecided", message, at, thread)
 
-    def unordered(self, message: str, at: int, thread: int) -> None:
+    def unordered(self, message: str, at: int, thread: int, rests: frozenset[str] = frozenset()) -> None:
         """Something undefined, for nothing orders it."""
         if self.exact:
-            raise Stopped("undefined", message, at, thread)
+            raise Stopped("undefined", message, at, thread, rests=rests)
         self.doubt(message, at, thread)
 
     def _start(self) -> None:

@@ -303,10 +303,21 @@ class _Search:
         for arrival in self._arrivals():
             waits = [item for item in self._waits(arrival) if item.number >= arrival.number]
             assert isinstance(arrival.what, tuple)
-            if waits or (arrival.what[0] == "barrier" and arrival.what[1] != cta):
+            if waits or self._home(arrival.what) not in (None, cta):  # only threads of its own CTA can wait there
                 continue
             name = self._name(arrival.what)
             yield Nearly((arrival.step,), (f"no wait for phase {arrival.number} of {name} comes before line {line}",))
+
+    def _home(self, what: tuple[Hashable, ...]) -> int | None:
+        """The CTA of which threads wait at a barrier or an mbarrier."""
+        if what[0] == "barrier":
+            assert isinstance(what[1], int)
+            return what[1]
+        if what[0] == "mbarrier":
+            assert isinstance(what[1], int)
+            memory = self.machine.memory
+            return memory.instances[int(memory.instance_of(np.array([what[1]]))[0])].owner
+        return None
 
     def _far(self, item: _One) -> bool:
         """Whether an event is of another thread than those of the two accesses."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from ptxmm.program.shared.products import UNFENCED, accessed, changed, fragments, registers, unfinished
+from ptxmm.program.shared.products import UNFENCED, accessed, changed, copied, feeding, fragments, registers, unfinished
 from ptxmm.ptx.ops import Op, Wgmma, WgmmaFence
 
 _Use = tuple[str, object]
@@ -15,16 +15,18 @@ _Use = tuple[str, object]
 
 class Products(Struct):
     """``used``: for each register how it has been used since the last ``wgmma.fence`` (``fenced``: there was one).
-    ``running``: the registers of products that nothing has waited for, by the position of their last event."""
+    ``running``: the products that nothing has waited for, by the position of their last event. ``copied``: the
+    registers that come to be those of products by copies, where a copy is no use (wgmma-mov=free)."""
 
     registers: frozenset[str]
+    copied: frozenset[str] = frozenset()
     fenced: bool = False
     used: dict[str, set[_Use]] = field(default_factory=dict)
-    running: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    running: dict[int, Wgmma] = field(default_factory=dict)
 
     def concerns(self, op: Op) -> bool:
         """Whether ``op`` has to do with these registers."""
-        return isinstance(op, Wgmma | WgmmaFence) or bool(accessed(op, self.registers))
+        return isinstance(op, Wgmma | WgmmaFence) or bool(accessed(op, self.registers, self.copied))
 
     def execute(self, op: Op) -> str | None:
         """Note that ``op`` is executed; why that is undefined, or None."""
@@ -34,11 +36,21 @@ class Products(Struct):
             return None
         if isinstance(op, Wgmma):
             return self._product(op)
-        found = accessed(op, self.registers)
-        for name in found:
-            self.used.setdefault(name, set()).add(("thread", None))
-        open_ = [name for name in found if any(name in held for held in self.running.values())]
-        return unfinished(open_[0]) if open_ else None
+        found = accessed(op, self.registers, self.copied)
+        copy = copied(op) if self.copied else None
+        if copy is None:
+            for name in found:
+                self.used.setdefault(name, set()).add(("thread", None))
+        elif copy[1] is not None:
+            self.used.setdefault(copy[0], set()).update(self.used.get(copy[1], ()))
+        return self._open(dict.fromkeys(found, "thread"))
+
+    def _open(self, roles: Mapping[str, object]) -> str | None:
+        """Why these uses are undefined while products run: of each register, what it is for; but for a fragment that
+        two products read, and accumulators of products of the same shape (9.7.16.7.3)."""
+        held = [item for op in self.running.values() for item in _roles(op).items()]
+        early = [name for name, role in held if roles.get(name, role) != role]
+        return unfinished(min(early)) if early else None
 
     def _product(self, op: Wgmma) -> str | None:
         accumulators: _Use = "D", (op.shape, op.type)
@@ -48,11 +60,11 @@ class Products(Struct):
             self.used.setdefault(name, set()).update(uses)
         if not self.fenced:
             return UNFENCED
-        return changed(wrong[0]) if wrong else None
+        return changed(wrong[0]) if wrong else self._open(_roles(op))
 
     def start(self, op: Wgmma, last: int) -> None:
         """A product runs, whose last event is at ``last``."""
-        self.running[last] = (*(r.name for r in op.dst), *fragments(op))
+        self.running[last] = op
 
     def finish(self, last: Iterable[int]) -> None:
         """The products whose last events these are have been waited for."""
@@ -60,7 +72,12 @@ class Products(Struct):
             self.running.pop(position, None)
 
 
-def products(body: Sequence[Op]) -> Products | None:
-    """For a thread; None if it has no products."""
+def _roles(op: Wgmma) -> dict[str, object]:
+    """What each register of a product is for."""
+    return dict.fromkeys(fragments(op), "A") | {r.name: ("D", op.shape, op.type) for r in op.dst}
+
+
+def products(body: Sequence[Op], copies: bool) -> Products | None:
+    """For a thread; None if it has no products. ``copies``: as in the readings."""
     found = registers(body)
-    return Products(found) if found else None
+    return Products(found, feeding(body, found) if copies else frozenset()) if found else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from ptxmm.formats.modules.launch import DESTINATION_CTA, SAME_VALUE
+from ptxmm.formats.modules.launch import DESTINATION_CTA, EXIT_WAITS, SAME_VALUE
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops.copies import BULK_ALIGNMENT as _UNIT
 from ptxmm.whole.arrays import Numbers
@@ -287,12 +287,16 @@ class Copies:
         """Raise ``Stopped`` where a CTA may end, and its shared memory with it, before a bulk copy is done (5.1.7)."""
         clocks = self.machine.clocks
         for (agent, owner), (clock, at) in self._last.items():
+            reads = getattr(self.machine.body[at], "mbarrier", None) is None
+            own = reads and self.machine.cta[self.thread(agent)] == owner
+            if own and EXIT_WAITS in self.machine.lenient:
+                continue
             threads = np.flatnonzero(self.machine.cta == owner)
             given = np.full(len(threads), agent), np.full(len(threads), clock)
             known = clocks.after(clocks.views(threads), threads, *given)
             if not known.any():
                 message = "the CTA may end, and its shared memory with it, before this is done (5.1.7)"
-                self.machine.unordered(message, at, self.thread(agent))
+                self.machine.unordered(message, at, self.thread(agent), frozenset({EXIT_WAITS} if own else ()))
 
     def _owner(self, places: Numbers) -> int | None:
         """The CTA whose shared memory is at a place; None: it is other memory."""

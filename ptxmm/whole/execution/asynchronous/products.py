@@ -19,13 +19,14 @@ from msgspec import Struct, field
 from ptxmm.formats.modules.launch import WGMMA_SYNC
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.shared.descriptors import ADDRESSES, decoded, described, pieces
-from ptxmm.program.shared.products import UNFENCED, accessed, changed, fragments, registers, unfinished
+from ptxmm.program.shared.products import UNFENCED, accessed, changed, copied, feeding, fragments, registers, unfinished
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.asynchronous.copies import Copies
 from ptxmm.whole.execution.state import ENDED, RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import unknown
+from ptxmm.whole.lenient import WGMMA_MOV
 from ptxmm.whole.order.clocks import NOTHING, Release
 from ptxmm.whole.order.trace import ASYNC, READ
 
@@ -39,13 +40,14 @@ class _Group(Struct):
     """A warpgroup: the agent of its reads, and for each of its groups what those come after who know that it is done;
     ``used``: how each register
     has been used since the last ``wgmma.fence``, if there was one (``fenced``); ``running``: the registers of products
-    by the number of their group, which are not known to be complete; ``parked``: who has come to which instruction."""
+    by the number of their group, which are not known to be complete, with what each is for; ``parked``: who has come to
+    which instruction."""
 
     agent: int | None = None
     ends: list[tuple[Release, ...]] = field(default_factory=list)
     fenced: bool = False
     used: dict[str, set[_Use]] = field(default_factory=dict)
-    running: dict[int, set[str]] = field(default_factory=dict)
+    running: dict[int, dict[str, set[_Use]]] = field(default_factory=dict)
     parked: dict[int, int] = field(default_factory=dict)
 
 
@@ -60,12 +62,14 @@ class Products:
         self._shared = {name: item.size for name, item in variables if item.space == "shared"}
         self._any = any(isinstance(op, ops.Wgmma) for op in machine.body)
         named = registers(machine.body)
+        self._copies_pass = WGMMA_MOV in machine.lenient
+        fed = feeding(machine.body, named) if self._copies_pass else frozenset[str]()
         self.touching: Mapping[int, list[str]] = {
             at: names
             for at, op in enumerate(machine.body)
-            if not isinstance(op, ops.Wgmma) and (names := accessed(op, named))
+            if not isinstance(op, ops.Wgmma) and (names := accessed(op, named, fed))
         }
-        """The instructions that access registers of products, and which."""
+        """The instructions that access registers of products, or what is copied to these, and which."""
 
     def number(self, thread: int) -> int:
         """The warpgroup of a thread: its first thread."""
@@ -106,11 +110,15 @@ class Products:
         """Threads access registers of products otherwise."""
         for first in {self.number(thread) for thread in threads.tolist()}:
             group = self._groups.setdefault(first, _Group())
+            copy = copied(self.machine.body[at]) if self._copies_pass else None
             for name in self.touching[at]:
-                group.used.setdefault(name, set()).add(("thread", None))
-                if any(name in names for names in group.running.values()):
+                if any(name in uses for uses in group.running.values()):
                     thread = int(threads[threads >= first][0])
                     raise Stopped("undefined", unfinished(name), at, thread)
+                if copy is None:
+                    group.used.setdefault(name, set()).add(("thread", None))
+            if copy is not None and copy[1] is not None:
+                group.used.setdefault(copy[0], set()).update(group.used.get(copy[1], ()))
 
     def fence(self, op: ops.WgmmaFence, at: int, threads: Numbers) -> None:
         """``wgmma.fence``."""
@@ -145,11 +153,18 @@ class Products:
         accumulators: _Use = "D", (op.shape, op.type)
         allowed = {r.name: {accumulators} for r in op.dst} | {name: {("A", None)} for name in fragments(op)}
         wrong = sorted(name for name, uses in allowed.items() if not group.used.get(name, set()) <= uses)
-        if not group.fenced or wrong:
-            raise Stopped("undefined", changed(wrong[0]) if group.fenced else UNFENCED, at, first)
+        if not group.fenced:
+            raise Stopped("undefined", UNFENCED, at, first)
+        if wrong:
+            raise Stopped("undefined", changed(wrong[0]), at, first, rests=frozenset({WGMMA_MOV}))
+        for held in group.running.values():
+            # A product that goes on holds it in another role (9.7.16.7.3).
+            if early := sorted(name for name, uses in allowed.items() if held.get(name, uses) != uses):
+                raise Stopped("undefined", unfinished(early[0]), at, first)
+        held = group.running.setdefault(len(group.ends), {})
         for name, uses in allowed.items():
             group.used.setdefault(name, set()).update(uses)
-        group.running.setdefault(len(group.ends), set()).update(allowed)
+            held.setdefault(name, set()).update(uses)
 
     def _read(
         self, descriptor: ops.Operand, shape: tuple[int, bool, int], at: int, threads: Numbers, agent: Numbers
