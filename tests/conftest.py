@@ -87,12 +87,13 @@ def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One count of corpus rows for each run; cycles are looked for as seldom as in ptxmm's own processes.
+    """One count of corpus rows for each run; cycles are looked for ten times more seldom than in ptxmm's own processes:
+    a worker has the memory, and the time is that of a twentieth of the tests.
 
     Tests start hundreds of processes, which find ptxmm compiled even where Python is told not to write bytecode.
     """
     config.stash[TALLY] = Tally()
-    gc.set_threshold(ALLOCATIONS)
+    gc.set_threshold(10 * ALLOCATIONS)
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(PACKAGE, quiet=2)
 

@@ -87,26 +87,27 @@ BEYOND = re.compile(
 """What is wrong with sentences of the grammar: names, values and shapes, and elements of arrays where none can be."""
 
 
-def refused(text: str) -> UnexpectedInput | None:
+def tree_of(text: str) -> Any:
+    """What Lark makes of ``text``: a tree, or the error."""
     try:
-        LARK.parse(text, start="start")
+        return LARK.parse(text, start="start")
     except UnexpectedInput as error:
         return error
-    return None
 
 
 def taken(text: str) -> bool:
     """Whether the reader takes ``text``, which it must read as it stands there. What is of the grammar it may refuse
     for a reason ``BEYOND`` it only."""
-    wrong = refused(text)
+    tree = tree_of(text)
+    wrong = isinstance(tree, UnexpectedInput)
     try:
         found = module.parse_module(text)
     except PtxmmError as error:
-        assert wrong is not None or BEYOND.match(error.message), (text, error.message)
+        assert wrong or BEYOND.match(error.message), (text, error.message)
         assert error.line and error.column
         return False
-    assert wrong is None, (text, str(wrong))
-    assert shape(found) == Meaning(text).module(LARK.parse(text, start="start")), text
+    assert not wrong, (text, str(tree))
+    assert shape(found) == Meaning(text).module(tree), text
     return True
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markdown import Markdown
@@ -36,6 +37,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=120)
     assert built.returncode == 0, built.stderr
     return tree / "site"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
 
 
 def pages(site: Path) -> Iterator[tuple[Path, str]]:
@@ -120,27 +127,26 @@ def test_the_tutorial_works_as_it_stands(site: Path, tmp_path: Path) -> None:
 
 @NEEDED
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "light"), (1280, "dark")])
-def test_pages_are_accessible(site: Path, width: int, scheme: str) -> None:
+def test_pages_are_accessible(site: Path, browser: Any, width: int, scheme: str) -> None:
     """And as wide as the window. The names of its copy buttons are the theme's own."""
-    with chromium() as browser:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        tab = context.new_page()
-        for name in ("index", "learn/morally-strong", "course/03-fences", "playground"):
-            tab.goto((site / f"{name}.html").as_uri())
-            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-            accessible(tab, "landmark-unique")
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    tab = context.new_page()
+    for name in ("index", "learn/morally-strong", "course/03-fences", "playground"):
+        tab.goto((site / f"{name}.html").as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        accessible(tab, "landmark-unique")
+    context.close()
 
 
 @NEEDED
-def test_the_copy_button_takes_the_commands_alone(site: Path) -> None:
+def test_the_copy_button_takes_the_commands_alone(site: Path, browser: Any) -> None:
     """Neither prompts nor what was printed: in a page as the browser shows it from the disk."""
-    with chromium() as browser:
-        tab = browser.new_page()
-        tab.add_init_script("navigator.clipboard.writeText = async (text) => { window.copied = text; };")
-        tab.add_init_script("document.addEventListener('copy', () => { window.copied = getSelection().toString(); });")
-        tab.goto((site / "learn" / "message-passing.html").as_uri())
-        tab.wait_for_selector(".language-console [data-clipboard-target]", state="attached")
-        tab.evaluate("document.querySelector('.language-console [data-clipboard-target]').click()")
-        assert tab.evaluate("document.querySelector('.language-console [data-clipboard-text]').dataset.clipboardText")
-        text = tab.evaluate("document.querySelector('.language-console [data-clipboard-target]').dataset.clipboardText")
-        assert text.startswith("ptxmm ") and "$" not in text
+    tab = browser.new_page()
+    tab.add_init_script("navigator.clipboard.writeText = async (text) => { window.copied = text; };")
+    tab.add_init_script("document.addEventListener('copy', () => { window.copied = getSelection().toString(); });")
+    tab.goto((site / "learn" / "message-passing.html").as_uri())
+    tab.wait_for_selector(".language-console [data-clipboard-target]", state="attached")
+    tab.evaluate("document.querySelector('.language-console [data-clipboard-target]').click()")
+    assert tab.evaluate("document.querySelector('.language-console [data-clipboard-text]').dataset.clipboardText")
+    text = tab.evaluate("document.querySelector('.language-console [data-clipboard-target]').dataset.clipboardText")
+    assert text.startswith("ptxmm ") and "$" not in text

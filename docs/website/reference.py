@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -173,43 +173,59 @@ def messages() -> dict[str, set[tuple[str, str]]]:
     for name, at in _makers():
         makers.setdefault(name, set()).add(at)
     found: dict[str, set[tuple[str, str]]] = {part: set() for part in PARTS}
-    for path, tree in _sources():
+    for path, tree in _sources(rf"\b(?:{'|'.join(makers)})\s*\("):
         part = path.relative_to(PACKAGE).parts[0]
         found[part if part in PARTS else ""] |= set(_messages(tree, makers))
     return found
 
 
+def _sources(pattern: str) -> Iterator[tuple[Path, ast.Module]]:
+    """The modules in whose text something has ``pattern``: reading them all takes seconds."""
+    return ((path, _tree(path)) for path in sorted(PACKAGE.rglob("*.py")) if re.search(pattern, _text(path)))
+
+
 @cache
-def _sources() -> list[tuple[Path, ast.Module]]:
-    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(PACKAGE.rglob("*.py"))]
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(_text(path))
 
 
 def _makers() -> Iterator[tuple[str, int]]:
     """The functions that make an error of a message, and where among their arguments it stands."""
     yield "PtxmmError", 0
-    for _, tree in _sources():
+    for _, tree in _sources(r"\bmessage: "):
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and "PtxmmError" in ast.unparse(node):
+            if isinstance(node, ast.FunctionDef) and node.name != "__init__":
                 names = [argument.arg for argument in node.args.args if argument.arg not in ("self", "cls")]
-                if "message" in names and node.name != "__init__":
+                if "message" in names and "PtxmmError" in ast.unparse(node):
                     yield node.name, names.index("message")
 
 
 def _messages(tree: ast.Module, makers: dict[str, set[int]]) -> Iterator[tuple[str, str]]:
     for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef):
-            assigned = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
-            for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
-                name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-                named = {keyword.arg: keyword.value for keyword in call.keywords}
-                given = [call.args[at] for at in makers.get(name, ()) if at < len(call.args)]
-                for message in (*given, *([named["message"]] if name in makers and "message" in named else ())):
-                    values = [message]
-                    if isinstance(message, ast.Name):
-                        values = [node.value for node in assigned if ast.unparse(node.targets[0]) == message.id]
-                    for text in (text for value in values for text in _texts(value)):
-                        if re.search(r"\w{2}.* ", text):
-                            yield text, " or ".join(_texts(named.get("hint")))
+        for call in _calls(function, makers) if isinstance(function, ast.FunctionDef) else ():
+            named = {keyword.arg: keyword.value for keyword in call.keywords}
+            given = [call.args[at] for at in makers[_called(call)] if at < len(call.args)]
+            for message in (*given, *([named["message"]] if "message" in named else ())):
+                values = [message]
+                if isinstance(message, ast.Name):
+                    assigned = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
+                    values = [node.value for node in assigned if ast.unparse(node.targets[0]) == message.id]
+                for text in (text for value in values for text in _texts(value)):
+                    if re.search(r"\w{2}.* ", text):
+                        yield text, " or ".join(_texts(named.get("hint")))
+
+
+def _calls(function: ast.FunctionDef, makers: Collection[str]) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(function) if isinstance(node, ast.Call) and _called(node) in makers)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _texts(node: ast.expr | None) -> list[str]:
