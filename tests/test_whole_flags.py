@@ -130,7 +130,7 @@ CASES = {
     "rounds with a barrier": (
         "L: " + look() + "setp.eq.u32 %p2, %r3, 0; bar.red.or.pred %p5, 0, %p2; @%p5 bra L;\n" + READ,
         WRITE + GIVE,
-        None,
+        "race-free",
     ),
     # Values that are passed on.
     "an offset": (

@@ -21,6 +21,7 @@ from ptxmm.program.condition import Term
 from ptxmm.whole.claims import Known, Told, verdicts
 from ptxmm.whole.elsewhere import Layouts, signature
 from ptxmm.whole.executed import Executed
+from ptxmm.whole.execution.gathering import gathers
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.polls import polls
 from ptxmm.whole.execution.state import Stopped
@@ -65,7 +66,9 @@ class Deciding:
         self.launch = launched(kernels, hosts(kernels))
         self.kernels, self.kernel, self.file, self.limits = kernels, self.launch.kernel, file, limits
         self.start = time.perf_counter()
-        self.waiting = polls(self.kernel.code.body, observed(self.kernel))
+        body, seen = self.kernel.code.body, observed(self.kernel)
+        self.waiting = polls(body, seen)
+        self.waiting |= gathers(body, seen, self.waiting)
         self.lenient = lenient
         self.plan = follow()
         self.machine = Machine(self.launch, self.plan, self.waiting, before, lenient=lenient or frozenset())

@@ -14,6 +14,7 @@ from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.barriers.mbarriers import Mbarriers
 from ptxmm.whole.execution.carried import Carried
+from ptxmm.whole.execution.gathering import Gathering
 from ptxmm.whole.execution.kept import Kept
 from ptxmm.whole.execution.leaders import Leaders
 from ptxmm.whole.execution.polls import Poll
@@ -48,6 +49,7 @@ class Accessing(State):
         self.kept = Kept(self)
         self.carried = Carried(self)
         self.regions = Regions(self, self.strong)
+        self.gathering = Gathering(self, waiting)
         self.watched = np.zeros(len(self.memory.bytes), np.bool_)
         """The bytes of which strong accesses keep a log."""
         self.changed = np.zeros(len(self.memory.bytes), np.uint8)

@@ -10,6 +10,7 @@ from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.deriving import Deriving
+from ptxmm.whole.execution.gathering import voted
 from ptxmm.whole.execution.polls import Outcome, Poll, Round
 from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import Value
@@ -87,6 +88,8 @@ class Locations:
             tried.add(at)
             found = self.round(poll, at, words, value, again=True)
         self.machine.changes += 1
+        if poll.vote is not None and found.at != poll.end:  # a later round does the same, or it is not known
+            found = self.round(poll, poll.vote.load, words, value, again=True)
         if found.at != poll.end:
             self.machine.mode[thread], self.machine.pc[thread] = WAITS, found.at + 1
             self._parked.setdefault(location, []).append((thread, poll, found.at, inputs))
@@ -95,6 +98,8 @@ class Locations:
         self.machine.mode[thread], self.machine.pc[thread] = RUNS, poll.end
         if not poll.late:
             self.machine.regions.seal(one)
+        if poll.vote is not None:
+            self.machine.gathering.looked.add(thread)
         looked = {poll.start, *(tried if self.machine.exact else poll.again)}
         for load in (at, *sorted(other for other in looked if self.ends_with(other)[0] != self.ends_with(at)[0])):
             self.machine.trace.add(load, READ, one * 0 + location[0], location[1], one)
@@ -108,6 +113,13 @@ class Locations:
             self.machine.assign(ops.Reg(name), one, Value(np.array([word], np.uint64), np.array([known])))
         for fence in found.fences:
             self.machine.order(self.machine.body[fence], fence, one)
+
+    def check_stuck(self) -> None:
+        """Raise ``Stopped`` where threads that wait together may end their loop after all."""
+        for parked in self._parked.values():
+            for thread, poll, _, _ in parked:
+                if poll.vote is not None:
+                    self.machine.gathering.stuck(thread, poll.vote)
 
     def lacks(self, thread: int) -> str | None:
         """What a thread waits for in a loop."""
@@ -131,8 +143,12 @@ class Locations:
         keys = [(poll.start, at, inputs, value, again) for inputs, value in cases]
         new = list(dict.fromkeys(key for key in keys if key not in self._rounds))
         if new:
-            made = Round(self.machine, poll.inputs, [key[2] for key in new])
-            if again:
-                made.forget(poll.written)
-            self._rounds.update(zip(new, made.run(poll, at, [key[3] for key in new]), strict=True))
+            if poll.vote is not None:
+                found = voted(self.machine, poll, at, [key[2:4] for key in new], again)
+            else:
+                made = Round(self.machine, poll.inputs, [key[2] for key in new])
+                if again:
+                    made.forget(poll.written)
+                found = made.run(poll, at, [key[3] for key in new])
+            self._rounds.update(zip(new, found, strict=True))
         return [self._rounds[key] for key in keys]

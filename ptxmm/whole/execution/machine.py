@@ -50,7 +50,7 @@ class Machine(Accessing):
         self._deriving = Deriving(self)
         self.locations: Locations = Locations(self, self._deriving, before.locations if before and same else None)
         self.scalars = Scalars(self, self.locations)
-        self._meeting = Meeting(self, self.leaders, self.strong)
+        self._meeting = Meeting(self, self.leaders, self.strong, self.gathering)
         self.grids = Grids(self)
         self.copies = Copies(self)
         self.products = Products(self, self.copies)
@@ -79,6 +79,7 @@ class Machine(Accessing):
                     raise Stopped("undecided", message, int(self.pc[self.scalars.later[0]]), self.scalars.later[0])
                 self.products.check_end()
                 self.grids.check_begun()
+                self.locations.check_stuck()
                 self._meeting.finished(self.mbarriers.lacks, self.grids.begun)
                 self.mbarriers.check_end()
                 return

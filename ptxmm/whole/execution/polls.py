@@ -23,11 +23,24 @@ from ptxmm.whole.order.origins import Words
 _STEPS = 10_000
 
 
+class Vote(Struct, frozen=True):
+    """Where threads meet in a loop in which they wait together: the ``bar.red``, the instruction behind the loop
+    (``end``), the ``load`` in the loop; the registers that it uses (``names``), those that rounds write, and of these
+    those that they hand on (``kept``)."""
+
+    at: int
+    end: int
+    load: int
+    names: frozenset[str]
+    written: frozenset[str]
+    kept: frozenset[str]
+
+
 class Poll(Struct, frozen=True):
     """What waits, from the load at ``start`` to the instruction ``end``, behind the loop: the loads that come after one
     that did not end it (``again``); the registers that it begins with (``inputs``), those that it writes, and those of
     them that are needed behind it (``outputs``). ``late``: one of its loads is in no loop, so that nothing behind
-    depends on what that finds."""
+    depends on what that finds. ``vote``: the ``end`` is a vote, and the loop ends if the thread says so there."""
 
     start: int
     end: int
@@ -36,12 +49,13 @@ class Poll(Struct, frozen=True):
     written: frozenset[str]
     outputs: frozenset[str]
     late: bool
+    vote: Vote | None = None
 
 
 def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
     """The loops of a kernel that wait, by the strong loads that a thread may come to first; ``observed``: registers
     that are asked for when a thread has ended."""
-    loads = [at for at, op in enumerate(body) if _looks(op)]
+    loads = [at for at, op in enumerate(body) if looks(op)]
     if not loads:
         return {}
     graph = graph_of(body)
@@ -62,7 +76,7 @@ def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
     return found
 
 
-def _looks(op: ops.Op) -> bool:
+def looks(op: ops.Op) -> bool:
     """Whether an instruction is a strong load of one number."""
     return isinstance(op, ops.Load) and op.scope is not None and len(op.dst) == 1 and op.type.bytes <= 8
 
@@ -70,7 +84,7 @@ def _looks(op: ops.Op) -> bool:
 def _pure(op: ops.Op, first: ops.Op) -> bool:
     """Whether an instruction of a loop does nothing but look as the ``first`` one does."""
     if isinstance(op, ops.Load) and isinstance(first, ops.Load):
-        return _looks(op) and (op.space, op.type, op.address) == (first.space, first.type, first.address)
+        return looks(op) and (op.space, op.type, op.address) == (first.space, first.type, first.address)
     return isinstance(op, (*ops.COMPUTING, ops.Branch, ops.Fence)) and not isinstance(op, ops.AddressValue)
 
 
@@ -90,14 +104,14 @@ def _again(body: Sequence[ops.Op], graph: Graph, start: int, region: set[int]) -
     no loop."""
     outside = [at for at in range(graph.end + 1) if at not in region]
     inside = [() if at in outside else targets for at, targets in enumerate(graph.after)]
-    after = {at: reach(inside, inside[at]) for at in region if _looks(body[at])}
+    after = {at: reach(inside, inside[at]) for at in region if looks(body[at])}
     turning = [at in found for at, found in after.items()]
     return frozenset(after.keys() & after[start]) if any(turning) else frozenset(), not all(turning)
 
 
 def _decides(body: Sequence[ops.Op], region: set[int]) -> bool:
     """Whether what is read decides where the thread goes."""
-    read = {name for at in region if _looks(body[at]) for name, _ in definitions(body[at])}
+    read = {name for at in region if looks(body[at]) for name, _ in definitions(body[at])}
     size = 0
     while size != len(read):
         size = len(read)
@@ -171,7 +185,7 @@ class Round(State):
                 if skips[0]:
                     at += 1
                     continue
-            if _looks(op):
+            if looks(op):
                 return [Outcome(at, {}, ())] * len(which)
             if isinstance(op, ops.Branch):
                 at = op.target

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from msgspec import Struct
 
@@ -9,10 +11,12 @@ from ptxmm.analysis.claims import BARRIERS
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
+from ptxmm.whole.execution.gathering import Gathering
 from ptxmm.whole.execution.leaders import Leaders
 from ptxmm.whole.execution.state import ENDED, RUNS, WAITS, State, Stopped
 from ptxmm.whole.execution.values import constant, unknown
 from ptxmm.whole.order.clocks import Release
+from ptxmm.whole.order.origins import Derived, Origin, Words, concrete
 
 _LAST_BARRIER = 15
 BarrierOp = ops.Barrier | ops.BarrierReduction
@@ -39,8 +43,8 @@ class Phase(Struct):
 class CtaBarriers:
     """The barriers of the CTAs of ``state``."""
 
-    def __init__(self, state: State, leaders: Leaders) -> None:
-        self.state, self._leaders = state, leaders
+    def __init__(self, state: State, leaders: Leaders, gathering: Gathering) -> None:
+        self.state, self._leaders, self._gathering = state, leaders, gathering
         self._barriers: dict[tuple[int, int], Phase] = {}
         self._passed: dict[tuple[int, int], dict[int, int]] = {}
         self._numbers: dict[tuple[int, int], int] = {}
@@ -184,20 +188,33 @@ class CtaBarriers:
         for thread, at in phase.waiting.items():
             places.setdefault(at, []).append(thread)
         truths, known = 0, not phase.arrived
+        parts: list[Origin] = []
+        negated: list[bool] = []
         made: list[tuple[ops.BarrierReduction, Numbers]] = []
+        self._gathering.meet(places)
         for at, members in places.items():
             op = self.state.body[at]
             if isinstance(op, ops.BarrierReduction):
                 threads = np.array(members)
                 given = self.state.operand(op.predicate, ops.PREDICATE, threads)
-                truths += int(((given.words != 0) ^ op.negated).sum())
-                known = known and bool(given.known.all())
+                truths += int(((given.words != 0) ^ op.negated)[given.known].sum())
+                origins = self.state.origins.get(op.predicate.name, {})
+                unsure = [origins.get(thread) for thread in threads[~given.known].tolist()]
+                known = known and None not in unsure
+                parts += [origin for origin in unsure if origin is not None]
+                negated += [op.negated] * len(unsure)
                 made.append((op, threads))
+        if not made or not known:
+            for op, threads in made:
+                self.state.assign(op.dst, threads, unknown(len(threads)))
+            return
+        result = partial(_voted, phase.operation, truths, len(phase.waiting), negated)
+        word = result(concrete(tuple(parts))) or 0
+        origin = Derived(result, tuple(parts), word)
         for op, threads in made:
-            count = len(phase.waiting)
-            result = {"popc": truths, "and": int(truths == count), "or": int(truths > 0)}[op.op]
-            value = constant(result, 32, len(threads)) if known else unknown(len(threads))
-            self.state.assign(op.dst, threads, value)
+            self.state.assign(op.dst, threads, unknown(len(threads)) if parts else constant(word, 32, len(threads)))
+            if parts:
+                self.state.origins.setdefault(op.dst.name, {}).update(dict.fromkeys(threads.tolist(), origin))
 
     def lacks(self, thread: int) -> tuple[str, list[int]] | None:
         """What a thread waits for at a barrier, and the threads that have not come to it."""
@@ -210,6 +227,15 @@ class CtaBarriers:
                 text = f"barrier {name}, to which {len(phase.waiting) + len(phase.arrived)}{wanted} threads have come"
                 return text, [other for other in every if not phase.has(other)]
         return None
+
+
+def _voted(operation: str, truths: int, count: int, negated: list[bool], words: Words) -> int | None:
+    """What ``barrier.red`` gives ``count`` threads, of which ``truths`` say true for sure, and the others what depends
+    on ``words``."""
+    if None in words:
+        return None
+    truths += sum((word != 0) != turned for word, turned in zip(words, negated, strict=True))
+    return {"popc": truths, "and": int(truths == count), "or": int(truths > 0)}[operation]
 
 
 def check_together(state: State, at: int, threads: Numbers) -> None:

@@ -12,6 +12,7 @@ from ptxmm.whole.arrays import Flags
 from ptxmm.whole.execution.barriers.clusters import ClusterBarriers
 from ptxmm.whole.execution.barriers.cta import CtaBarriers
 from ptxmm.whole.execution.barriers.lanes import Lanes
+from ptxmm.whole.execution.gathering import Gathering
 from ptxmm.whole.execution.leaders import Leaders
 from ptxmm.whole.execution.state import ENDED, RUNS, State, Stopped
 from ptxmm.whole.order.strong import Strong
@@ -23,9 +24,9 @@ class Meeting:
     """Who waits for whom, of the threads of ``state``, and the leaders of its warps: at barriers of their ``ctas`` and
     ``clusters``, and as ``lanes`` of a warp."""
 
-    def __init__(self, state: State, leaders: Leaders, strong: Strong) -> None:
+    def __init__(self, state: State, leaders: Leaders, strong: Strong, gathering: Gathering) -> None:
         self.state = state
-        self.ctas, self.lanes = CtaBarriers(state, leaders), Lanes(state, leaders)
+        self.ctas, self.lanes = CtaBarriers(state, leaders, gathering), Lanes(state, leaders)
         self.clusters = ClusterBarriers(state, leaders, strong)
 
     def released(self) -> bool:

@@ -1,0 +1,293 @@
+"""Loops in which the threads of a CTA wait together: each looks, and a barrier tells all whether they have found it.
+
+In a round some threads read one location, all meet at a ``bar.red``, and what that gives decides whether there is
+another round. A round that does not end the loop does nothing else, so that the last one stands for all: a thread waits
+at its load until what it finds is for the end of the loop (docs/whole.md). ``Gathering`` checks when they meet that the
+other threads have no say in it, and would do the same in each round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ptxmm.program.graph import graph_of, live_at, post_dominators, reach, strong_components
+from ptxmm.ptx import ops
+from ptxmm.ptx.isa import definitions, uses
+from ptxmm.whole.arrays import Flags, Numbers
+from ptxmm.whole.execution.computing import results
+from ptxmm.whole.execution.polls import Outcome, Poll, Vote, looks
+from ptxmm.whole.execution.state import WAITS, State, Stopped
+from ptxmm.whole.execution.values import Value, constant, extended, unknown
+from ptxmm.whole.order.origins import Words
+
+_STEPS = 10_000
+_ROUND = "in which round this loop ends depends on the schedule"
+Registers = dict[str, Value]
+
+
+def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int, Poll]) -> dict[int, Poll]:
+    """The loads by which a thread waits in such a loop, of those that are not in ``polls``; ``observed``: registers
+    that are asked for when a thread has ended."""
+    votes = [at for at, op in enumerate(body) if _votes(op)]
+    if not votes or any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in body):
+        return {}
+    graph = graph_of(body)
+    behind, live, component = post_dominators(graph), live_at(body, graph, observed), strong_components(graph)
+    found: dict[int, Poll] = {}
+    for vote in votes:
+        end = behind.get(vote)
+        while end is not None and component[end] == component[vote]:
+            end = behind.get(end)
+        region = reach(graph.after, graph.after[vote], end)
+        loads = [at for at in region if looks(body[at])]
+        if (
+            end is None
+            or vote not in region
+            or len(loads) != 1
+            or not all(_pure(body[at], at == vote) for at in region)
+        ):
+            continue
+        load = body[loads[0]]
+        for start, op in enumerate(body):
+            way = reach(graph.after, [start], vote)
+            if not looks(op) or not _alike(op, load) or graph.end in way or start in polls:
+                continue
+            if not all(_pure(body[at], False) for at in way) or (len(way & set(loads)) != (start == loads[0])):
+                continue
+            inside = way | region
+            written = frozenset(name for at in inside for name, _ in definitions(body[at]))
+            used = {name for at in inside for name, _ in uses(body[at])}
+            if isinstance(op, ops.Load) and not written & _fixed(op, body[vote]):
+                turned = frozenset(name for at in region for name, _ in definitions(body[at]))
+                kept = Vote(vote, end, loads[0], frozenset(used | written), turned, turned & live[vote])
+                inputs = tuple(sorted(used & live[start]))
+                found[start] = Poll(start, vote, frozenset(loads), inputs, written, written & live[vote], False, kept)
+    return found
+
+
+def _fixed(load: ops.Load, vote: ops.Op) -> set[str]:
+    """The registers of the address of a load, and of the number of a barrier."""
+    assert isinstance(vote, ops.BarrierReduction)
+    return {operand.name for operand in (load.address.base, vote.barrier) if isinstance(operand, ops.Reg)}
+
+
+def _votes(op: ops.Op) -> bool:
+    return isinstance(op, ops.BarrierReduction) and op.op != "popc" and op.count is None and op.guard is None
+
+
+def _alike(one: ops.Op, other: ops.Op) -> bool:
+    """Whether two loads read the same location, and order the same."""
+    if not (isinstance(one, ops.Load) and isinstance(other, ops.Load)):
+        return False
+    same = (one.space, one.type, one.address, one.sem, one.scope) == (
+        other.space, other.type, other.address, other.sem, other.scope,
+    )  # fmt: skip
+    return same and one.guard is None and other.guard is None
+
+
+def _pure(op: ops.Op, vote: bool) -> bool:
+    """Whether an instruction of such a loop does nothing else."""
+    return vote or looks(op) or (isinstance(op, (*ops.COMPUTING, ops.Branch)) and not isinstance(op, ops.AddressValue))
+
+
+class _Guess(State):
+    """``count`` threads with these ``values`` in registers."""
+
+    def __init__(self, state: State, values: Registers, count: int) -> None:
+        self.kernel, self.body, self.memory = state.kernel, state.body, state.memory
+        self.values, self._count = values, count
+
+    def register(self, name: str, threads: Numbers) -> Value:
+        found = self.values.get(name)
+        return unknown(self._count) if found is None else found
+
+
+def _walked(state: State, values: Registers, count: int, at: int, stops: frozenset[int]) -> list[tuple[int, Registers]]:
+    """Where each of ``count`` threads comes to from ``at`` on, of ``stops``, with its registers there. Raises
+    ``Stopped`` where that is not known."""
+    found: dict[int, tuple[int, Registers]] = {}
+    work = [(values, at, np.arange(count))]
+    steps = 0
+    while work:
+        values, at, which = work.pop()
+        while at not in stops:
+            steps += 1
+            if steps > _STEPS:
+                raise Stopped("undecided", "a loop in this one has too many rounds", at)
+            op = state.body[at]
+            guess = _Guess(state, values, len(which))
+            if op.guard is not None:
+                value = guess.register(op.guard.register, which)
+                if not value.known.all():
+                    message = "whether threads that wait together go on depends on a value that is not worked out"
+                    raise Stopped("undecided", message, at)
+                goes = (value.words != 0) ^ op.guard.negated
+                if goes.any() and not goes.all():
+                    work.append((_only(values, ~goes), at, which[~goes]))
+                    values, which = _only(values, goes), which[goes]
+                    continue
+                if not goes.any():
+                    at += 1
+                    continue
+            if isinstance(op, ops.Branch):
+                at = op.target
+                continue
+            made = {register.name: value for register, value in results(guess, op, which) if register is not None}
+            values, at = {**values, **made}, at + 1
+        for number, thread in enumerate(which.tolist()):
+            found[thread] = at, _only(values, np.arange(len(which)) == number)
+    return [found[number] for number in range(count)]
+
+
+def _only(values: Registers, chosen: Flags) -> Registers:
+    return {name: value.at(chosen) for name, value in values.items()}
+
+
+def _joined(each: Sequence[Registers]) -> Registers:
+    """The registers of threads side by side."""
+    names = sorted({name for values in each for name in values})
+    columns = {name: [values.get(name, unknown(1)) for values in each] for name in names}
+    return {
+        name: Value(np.concatenate([v.words for v in column]), np.concatenate([v.known for v in column]))
+        for name, column in columns.items()
+    }
+
+
+def voted(state: State, poll: Poll, at: int, cases: Sequence[tuple[Words, int]], again: bool) -> list[Outcome]:
+    """Where the load at ``at`` of a loop leads in each case, what its registers are and what the load finds: to the
+    vote with what ends the loop, or to the load again. Raises ``Stopped`` where that is not known."""
+    vote, op = poll.vote, state.body[at]
+    assert vote is not None and isinstance(op, ops.Load)
+    count, lanes = len(cases), np.arange(len(cases))
+    stops = frozenset({vote.at, vote.end, vote.load})
+    values: Registers = {}
+    for name, words in zip(poll.inputs, zip(*(words for words, _ in cases), strict=True), strict=True):
+        known = np.array([word is not None for word in words], np.bool_)
+        values[name] = Value(np.array([word or 0 for word in words], np.uint64), known)
+    if again:  # what comes before the loop is as it was
+        first = state.body[poll.start]
+        assert isinstance(first, ops.Load)
+        values |= {register.name: unknown(count) for register in first.dst if register is not None}
+        before = _joined([registers for _, registers in _walked(state, values, count, poll.start + 1, stops)])
+        values = before | {name: unknown(count) for name in vote.written}
+    if op.dst[0] is not None:
+        given = np.array([value for _, value in cases], np.uint64)
+        if op.type.signed:
+            given = extended(given, op.type.bits, state.bits(op.dst[0]))
+        values[op.dst[0].name] = Value(given, np.ones(count, np.bool_))
+    there = _walked(state, values, count, at + 1, stops)
+    if any(place != vote.at for place, _ in there):
+        raise Stopped("undecided", "this loop ends without a vote", at)
+    before = _joined([registers for _, registers in there])
+    ends = _ends(state, vote, before, count)
+    mine, known = _contributed(state, vote, before, count)
+    if not known.all():
+        raise Stopped("undecided", "what a thread says in a vote depends on a value that is not worked out", vote.at)
+    found = []
+    for number in lanes.tolist():
+        _, registers = there[number]
+        made = {name: (int(v.words[0]), bool(v.known[0])) for name, v in registers.items() if name in poll.written}
+        if mine[number] == ends[number]:
+            found.append(Outcome(vote.at, made, ()))
+            continue
+        ((place, _),) = _after(state, vote, registers, 1, 1 - int(ends[number]))
+        if place != vote.load:
+            raise Stopped("undecided", "a thread that waits with others looks once only", at)
+        found.append(Outcome(vote.load, {}, ()))
+    return found
+
+
+def _after(state: State, vote: Vote, before: Registers, count: int, result: int) -> list[tuple[int, Registers]]:
+    """Where threads come to behind a vote with this result."""
+    op = state.body[vote.at]
+    assert isinstance(op, ops.BarrierReduction)
+    values = {**before, op.dst.name: constant(result, 32, count)}
+    return _walked(state, values, count, vote.at + 1, frozenset({vote.at, vote.end, vote.load}))
+
+
+def _ends(state: State, vote: Vote, before: Registers, count: int) -> Numbers:
+    """The result of a vote with which each thread leaves the loop. Raises ``Stopped`` where that is not one of two."""
+    leave = [[at == vote.end for at, _ in _after(state, vote, before, count, result)] for result in (0, 1)]
+    if any(one == other for one, other in zip(*leave, strict=True)):
+        raise Stopped("undecided", "whether this loop ends depends on more than the vote", vote.at)
+    return np.array(leave[1], np.int64)
+
+
+def _contributed(state: State, vote: Vote, before: Registers, count: int) -> tuple[Numbers, Flags]:
+    """What each thread says in a vote, and whether that is known."""
+    op = state.body[vote.at]
+    assert isinstance(op, ops.BarrierReduction)
+    value = _Guess(state, before, count).register(op.predicate.name, np.arange(count))
+    return ((value.words != 0) ^ op.negated).astype(np.int64), value.known
+
+
+class Gathering:
+    """The threads of ``state`` that have waited in such a loop and not met the others yet (``looked``)."""
+
+    def __init__(self, state: State, waiting: Mapping[int, Poll]) -> None:
+        self.state = state
+        self.looked: set[int] = set()
+        self._votes = {poll.vote.at: poll.vote for poll in waiting.values() if poll.vote is not None}
+
+    def meet(self, places: Mapping[int, list[int]]) -> None:
+        """Threads meet at barriers, by the instructions by which they do. Raises ``Stopped`` where the last round of
+        their loop need not stand for all."""
+        every = [thread for threads in places.values() for thread in threads]
+        looked = self.looked & set(every)
+        self.looked -= looked
+        if not looked:
+            return
+        if len(places) > 1:
+            raise Stopped("undecided", "threads wait together at several places of the text", min(places), every[0])
+        vote, threads = self._votes[min(places)], np.array(every)
+        said, end = self._said(vote, threads)
+        mine = np.isin(threads, sorted(looked))
+        op = self.state.body[vote.at]
+        assert isinstance(op, ops.BarrierReduction)
+        needs_all = end == (op.op == "and")
+        if self.state.exact and (said[mine] == end).all() and (not needs_all or (said == end).all()):
+            return  # whatever other executions do
+        if not (said[mine] == end).all() or not (needs_all or len(looked) == 1):
+            raise Stopped("undecided", _ROUND, vote.at, every[0])
+        before = {name: self.state.register(name, threads[mine]) for name in vote.names}
+        for place, _ in _after(self.state, vote, before, len(looked), 1 - end):
+            if place != vote.load:
+                raise Stopped("undecided", "a thread that waits with others looks once only", vote.at, every[0])
+        self._check_others(vote, threads[~mine], needs_all)
+
+    def stuck(self, thread: int, vote: Vote) -> None:
+        """A thread waits in such a loop for ever. Raises ``Stopped`` where those that wait for it may end the loop."""
+        first = thread // self.state.size * self.state.size
+        every = np.arange(first, first + self.state.size)
+        others = every[(self.state.mode[every] == WAITS) & (self.state.pc[every] == vote.at + 1)]
+        op = self.state.body[vote.at]
+        assert isinstance(op, ops.BarrierReduction)
+        if len(others):
+            self._check_others(vote, others, self._said(vote, others)[1] == (op.op == "and"))
+
+    def _said(self, vote: Vote, threads: Numbers) -> tuple[Numbers, int]:
+        """What threads say at a vote, and what ends the loop. Raises ``Stopped`` where that is not known."""
+        before = {name: self.state.register(name, threads) for name in vote.names}
+        said, known = _contributed(self.state, vote, before, len(threads))
+        ends = set(_ends(self.state, vote, before, len(threads)).tolist())
+        if not known.all() or len(ends) > 1:
+            raise Stopped("undecided", _ROUND, vote.at, int(threads[0]))
+        return said, ends.pop()
+
+    def _check_others(self, vote: Vote, threads: Numbers, needs_all: bool) -> None:
+        """Raise ``Stopped`` where threads that do not look have a say in when the loop ends."""
+        if not len(threads):
+            return
+        said, end = self._said(vote, threads)
+        before = {name: self.state.register(name, threads) for name in vote.names}
+        for number, (place, after) in enumerate(_after(self.state, vote, before, len(threads), 1 - end)):
+            thread = int(threads[number])
+            if place != vote.at or said[number] != (end if needs_all else 1 - end):
+                raise Stopped("undecided", _ROUND, vote.at, thread)
+            for name in sorted(vote.kept):
+                value, held = after.get(name, unknown(1)), before[name]
+                if not (value.known[0] and held.known[number] and value.words[0] == held.words[number]):
+                    message = f"{name} changes from round to round of this loop, in which others wait"
+                    raise Stopped("undecided", message, vote.at, thread)

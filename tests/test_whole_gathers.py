@@ -1,0 +1,67 @@
+"""Whole launches in which the threads of a CTA wait together, by votes at a barrier: the last round stands for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import random_gathers
+from tests.random_gathers import HEAD
+from tests.random_whole import Maker
+from tests.test_whole import answer, compare
+
+LOOK = "ld.acquire.gpu.global.u32 %r3, [%d2];"
+FIRST = "setp.ne.u32 %p5, %r1, 0; mov.u32 %r3, 0;"
+"""Thread 0 looks alone."""
+USE = "ld.global.u32 %r5, [%d1];"
+
+
+def waiting(loop: str, gives: str = "@%p0 st.release.gpu.global.u32 [%d2], 1;") -> str:
+    """CTA 0 writes the data and ``gives`` the flag a value, CTA 1 waits in a ``loop`` and reads the data."""
+    first = f"@%p1 bra WAIT; @%p0 st.global.u32 [%d1], 1; {gives} ret;"
+    return f"{HEAD} setp.eq.u32 %p0, %r1, 0; setp.eq.u32 %p1, %r2, 1; {first}\nWAIT: {loop} {USE}\n    ret;\n}}\n"
+
+
+ALL = f"L: {LOOK} setp.eq.u32 %p3, %r3, 1; bar.red.and.pred %p7, 0, %p3; @!%p7 bra L;"
+ONE = f"{FIRST} L: @%p5 bra S; {LOOK} S: setp.eq.u32 %p3, %r3, 1; bar.red.or.pred %p7, 0, %p3; @!%p7 bra L;"
+TURNED = f"{FIRST} L: setp.ne.u32 %p3, %r3, 1; bar.red.and.pred %p7, 0, %p3; @!%p7 bra E; @%p5 bra L; {LOOK} bra L; E:"
+COUNTS = "add.u32 %r9, %r9, 1; setp.gt.u32 %p4, %r9, 1; or.pred %p3, %p3, %p4;"
+OTHER = ONE.replace("bar.red", "@%p5 add.u32 %r9, %r9, 1; setp.gt.u32 %p4, %r9, 1; or.pred %p3, %p3, %p4; bar.red")
+GIVES = "@%p0 st.release.gpu.global.u32 [%d2], 1;"
+STORES = waiting(ONE.replace("S:", "S: st.shared.u32 [s], %r3;")).replace(".reg .pred", ".shared .u32 s; .reg .pred")
+COUNTED = ONE.replace("bar.red", f"{COUNTS} bar.red", 1)
+CASES = {
+    "all look": (waiting(ALL), "race-free"),
+    "one looks": (waiting(ONE), "race-free"),
+    "the vote comes first": (waiting(TURNED), "race-free"),
+    "one of several is enough": (waiting(ALL.replace("and", "or")), "undecided"),
+    "one of several did not acquire": (waiting(ALL.replace("acquire", "relaxed").replace("and", "or")), "race"),
+    "the others end it after some rounds": (waiting(COUNTED), "undecided"),
+    "all look once only": (waiting(f"{LOOK} L: setp.eq.u32 %p3, %r3, 1; {ALL[ALL.index('bar'):]}"), "undecided"),
+    "the value may be missed": (waiting(ALL, f"{GIVES} {GIVES.replace(', 1', ', 2')}"), "deadlock"),
+    "a store is in each round": (STORES, "race"),
+    "nobody gives it": (waiting(ALL, ""), "deadlock"),
+    "nobody gives it to one": (waiting(ONE, ""), "deadlock"),
+    "nobody gives it, and the thread that looks ends it": (waiting(COUNTED, ""), "undecided"),
+    "nobody gives it, and the other one ends it": (waiting(OTHER, ""), "undecided"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_loops(name: str, tmp_path: Path) -> None:
+    text, wanted = CASES[name]
+    assert answer(tmp_path / "k.ptx", text).answer == wanted
+    compare(tmp_path / "k.ptx", text, 10)
+
+
+@pytest.mark.parametrize("make", [random_gathers.gathers, random_gathers.lasts])
+def test_random_votes(make: Maker, tmp_path: Path) -> None:
+    assert sum(compare(tmp_path / "k.ptx", make(seed), 5) for seed in range(20)) >= 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [random_gathers.gathers, random_gathers.lasts])
+def test_many_random_votes(make: Maker, tmp_path: Path, shift: int) -> None:
+    made = (make(seed) for seed in range(10_000 + shift, 10_500 + shift))
+    assert sum(compare(tmp_path / "k.ptx", text, 20) for text in made) >= 400
