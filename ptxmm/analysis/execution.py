@@ -42,9 +42,10 @@ def location(test: Test, key: str, offset: int, size: int) -> str:
 
 def execution(test: Test, rebuilt: Rebuilt) -> Execution:
     """The execution ``rebuilt`` in plain values."""
-    layout = rebuilt.layout
+    layout, algebra = rebuilt.layout, rebuilt.layout.algebra
     threads = []
     written = _written(rebuilt)
+    sources = algebra.rows(algebra.inverse(rebuilt.base("rf") or 0))  # once: of a thousand events it is a large number
     folded = 0
     for number, thread in enumerate(test.threads):
         steps: dict[Instance, list[Access]] = {}
@@ -55,7 +56,7 @@ def execution(test: Test, rebuilt: Rebuilt) -> Execution:
                 continue
             accesses = steps.setdefault(event.id.instance, [])
             if event.kind in ("R", "W") and event.cell is not None:
-                accesses.append(_access(test, rebuilt, i))
+                accesses.append(_access(test, rebuilt, i, [*algebra.members(sources[i])]))
         telling = {layout.events[i].id.instance for i in range(first, end) if not _dull(test, rebuilt, i, written)}
         folded += len(steps.keys() - telling)
         steps = {instance: accesses for instance, accesses in steps.items() if instance in telling}
@@ -94,23 +95,24 @@ def _dull(test: Test, rebuilt: Rebuilt, number: int, written: Mapping[str, Seque
     return event.kind == "R" and not any(at < start + size and start < end for at, end in written.get(key, ()))
 
 
-def _access(test: Test, rebuilt: Rebuilt, number: int) -> Access:
+def _access(test: Test, rebuilt: Rebuilt, number: int, sources: Sequence[int]) -> Access:
     event = rebuilt.layout.events[number]
     assert event.cell is not None
     where = location(test, *event.cell)
-    value = shown_at(test, rebuilt, number)
+    value = shown_at(test, rebuilt, number, sources)
     if event.kind == "W":
         return Access("W", where, value)
-    return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, w) for w in _sources(rebuilt, number))))
+    return Access("R", where, value, tuple(dict.fromkeys(place(test, rebuilt, write) for write in sources)))
 
 
-def shown_at(test: Test, rebuilt: Rebuilt, number: int) -> int | str:
-    """What the event ``number`` reads or writes, as ``shown``; initial values are known."""
+def shown_at(test: Test, rebuilt: Rebuilt, number: int, sources: Sequence[int] | None = None) -> int | str:
+    """What the event ``number`` reads or writes, as ``shown``; initial values are known. ``sources``: the writes that
+    it reads from, if they are at hand."""
     layout = rebuilt.layout
     event = layout.events[number]
     assert event.cell is not None
     value = rebuilt.values[event.id] if event.kind == "R" else rebuilt.written[number]
-    written = [number] if event.kind == "W" else _sources(rebuilt, number)
+    written = [number] if event.kind == "W" else _sources(rebuilt, number) if sources is None else sources
     known = all(w >= layout.initial_first for w in written)
     return shown(test, value, event.cell, None if known else event.id)
 

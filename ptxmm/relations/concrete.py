@@ -26,7 +26,7 @@ class Concrete:
         self._diagonal = sum(1 << (i * n + i) for i in range(n))
         self._all = (1 << (n * n)) - 1
         self._shifts = tuple((i, i * n) for i in range(n))
-        self._blocks = tuple(16**k * n for k in range(4) if not k or 16**k < n)
+        self._blocks = tuple(16**k * n for k in range(4) if n and (not k or 16**k < n))
         self._spread: dict[int, int] = {0: 0}
         self._inverses: dict[int, int] = {0: 0}
 

@@ -56,6 +56,7 @@ class Propagation:
         self.ways = layouts(code.body, variables)
         # A product may only use them as they were at the last wgmma.fence: what gives them values stays where it is.
         self.stay = feeding(code.body, registers(code.body))
+        self.noted = [f"?{op.dst.name}" for op in code.body if isinstance(op, ops.SetPredicate)]
         self.most: dict[int, int] = {}
         self.rounds = MAX_ROUNDS
         self.begin()
@@ -164,7 +165,7 @@ class Propagation:
         if pc not in self.code.refused:
             shown = isinstance(op, ops.SetPredicate)
             found = evaluate(op, lambda operand: self.value(environment, operand, shown), self.variables) or {}
-        out = _without_facts(environment, written)
+        out = self.without_facts(environment, written)
         if isinstance(op, ops.SetPredicate) and holds and op.complement is None and op.boolop is None:
             self.note(op, environment, out)
         for name in written:
@@ -256,12 +257,14 @@ class Propagation:
         most = self.most.get(header, MAX_OPEN if (header, prefix) in self.open else self.rounds)
         return number + 1 >= most
 
-
-def _without_facts(environment: Environment, written: Collection[str]) -> Environment:
-    """``environment`` without what is known of the registers ``written`` beside their values."""
-    return {
-        key: held
-        for key, held in environment.items()
-        if key in written
-        or not (key.lstrip(_FACTS) in written or (isinstance(held, Shown) and held.register in written))
-    }
+    def without_facts(self, environment: Environment, written: Collection[str]) -> Environment:
+        """``environment`` without what is known of the registers ``written`` beside their values."""
+        out = environment.copy()
+        for name in written:
+            for fact in _FACTS:
+                out.pop(fact + name, None)
+        for key in self.noted:
+            held = out.get(key)
+            if isinstance(held, Shown) and held.register in written:
+                del out[key]
+        return out

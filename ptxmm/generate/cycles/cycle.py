@@ -128,23 +128,28 @@ def renumbered(places: Sequence[Place]) -> tuple[Place, ...]:
 def canonical(cycle: Cycle) -> Cycle:
     """The cycle that stands for all its rotations, with places numbered as they first occur, and the address by which
     a location is first accessed as the one that is no alias."""
-    return min(rotations(cycle), key=_key)
+    edges, directions = cycle.edges, _writes_first(cycle)
+    begins = [(t, first) for t, (first, *_) in enumerate(cycle.threads)]
+    keys = [(directions[first:] + directions[:first], edges[first:] + edges[:first]) for _, first in begins]
+    least = min(keys)  # what ``_key`` begins with; few cycles are alike in that from two threads on
+    turned = [_from(cycle, *begin) for begin, key in zip(begins, keys, strict=True) if key == least]
+    return turned[0] if len(turned) == 1 else min(turned, key=_key)
 
 
 def rotations(cycle: Cycle) -> list[Cycle]:
     """The cycle from each of its threads on."""
-    found = []
-    for t, (first, *_) in enumerate(cycle.threads):
-        edges = cycle.edges[first:] + cycle.edges[:first]
-        accesses = cycle.accesses[first:] + cycle.accesses[:first]
-        turned = Cycle(edges, accesses, renumbered(cycle.places[t:] + cycle.places[:t]))
-        found.append(replace(turned, accesses=_plain_first(turned)))
-    return found
+    return [_from(cycle, t, first) for t, (first, *_) in enumerate(cycle.threads)]
+
+
+def _from(cycle: Cycle, thread: int, first: int) -> Cycle:
+    """The cycle from ``thread`` on, whose first access is ``first``."""
+    edges = cycle.edges[first:] + cycle.edges[:first]
+    accesses = cycle.accesses[first:] + cycle.accesses[:first]
+    turned = Cycle(edges, accesses, renumbered(cycle.places[thread:] + cycle.places[:thread]))
+    return replace(turned, accesses=_plain_first(turned)) if any(at.alias for at in accesses) else turned
 
 
 def _plain_first(cycle: Cycle) -> tuple[Access, ...]:
-    if not any(at.alias for at in cycle.accesses):
-        return cycle.accesses
     first: dict[int, bool] = {}
     accesses = []
     for at, where in zip(cycle.accesses, locations_of_objects(cycle), strict=True):
@@ -164,8 +169,12 @@ def locations_of_objects(cycle: Cycle) -> list[int]:
 
 
 def _key(cycle: Cycle) -> tuple[object, ...]:
-    directions = cycle.directions.replace("W", "A")  # writes first, as in the usual names
-    return directions, cycle.edges, tuple(map(_rank, cycle.accesses)), cycle.places
+    return _writes_first(cycle), cycle.edges, tuple(map(_rank, cycle.accesses)), cycle.places
+
+
+def _writes_first(cycle: Cycle) -> str:
+    """The directions, in an order in which writes come first, as in the usual names."""
+    return cycle.directions.replace("W", "A")
 
 
 def _rank(at: Access) -> tuple[int, int, bool, bool]:
@@ -230,6 +239,8 @@ def _of_accesses(cycle: Cycle) -> str | None:
 
 
 def _of_vectors(cycle: Cycle) -> str | None:
+    if not any(one.kind == "Vec" for one in cycle.edges):
+        return None
     where, n = cycle.locations, len(cycle.edges)
     pairs = {frozenset((where[i], where[(i + 1) % n])) for i, one in enumerate(cycle.edges) if one.kind == "Vec"}
     elements = [x for pair in pairs for x in pair]

@@ -142,9 +142,10 @@ def _one_says(one: Edge, other: Edge, threads: int) -> bool:
 def _critical(shape: Cycle) -> bool:
     """Whether every location is accessed by two threads, and no edge can be left out."""
     threads: dict[int, set[int]] = {}
+    where = shape.locations
     for t, thread in enumerate(shape.threads):
         for i in thread:
-            threads.setdefault(shape.locations[i], set()).add(t)
+            threads.setdefault(where[i], set()).add(t)
     pairs = zip(shape.edges, (*shape.edges[1:], shape.edges[0]), strict=True)
     return all(len(found) > 1 for found in threads.values()) and not any(
         _one_says(one, other, len(shape.threads)) for one, other in pairs

@@ -131,15 +131,12 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
 
     Of what is only copied from one named place to another, those that are seen at the destination.
     """
-    found: set[Place] = set()
-    ranges: set[tuple[str, int, int]] = set()
+    ranges: dict[str, set[tuple[int, int]]] = {}
     copied: list[tuple[MemoryObject, int, MemoryObject, int, int]] = []
 
     def add(item: MemoryObject, first: int, end: int) -> None:
         for key in locations(item):
-            if (key, first, end) not in ranges:
-                ranges.add((key, first, end))
-                found.update((key, i) for i in range(max(0, first), min(end, test.objects[key].size)))
+            ranges.setdefault(key, set()).add((max(0, first), min(end, test.objects[key].size)))
 
     def add_all(space: str | None = None) -> None:
         for item in test.objects.values():
@@ -170,13 +167,21 @@ def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:
     for term in (*test.named, *shown):
         if isinstance(term, MemoryTerm):
             add(test.objects[term.key], term.index * term.type.bytes, (term.index + 1) * term.type.bytes)
+    found: set[Place] = set()
+    for key, parts in ranges.items():
+        reached = 0
+        for first, end in sorted(parts):
+            found.update((key, i) for i in range(max(first, reached), end))
+            reached = max(reached, end)
     before = -1
     while before != len(found):
         before = len(found)
         for source, begin, target, at, size in copied:
             for i in range(size):
                 if any((key, at + i) in found for key in locations(target)):
-                    add(source, begin + i, begin + i + 1)
+                    found.update(
+                        (key, begin + i) for key in locations(source) if 0 <= begin + i < test.objects[key].size
+                    )
     return found
 
 
