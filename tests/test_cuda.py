@@ -38,7 +38,7 @@ SOURCES = sorted(path.stem for path in CUDA.glob("*.cu"))
 RIGHT = [name for name in SOURCES if ".wrong_" not in name]
 WRONG = [name for name in SOURCES if ".wrong_" in name]
 SLOW = frozenset({
-    "barrier_tx.wrong_no_bytes", "cg_tile_exchange.wrong_other_tile", "cub_block_reduce",
+    "barrier_tx.wrong_no_bytes", "block_lock.wrong_no_sync", "cg_tile_exchange.wrong_other_tile", "cub_block_reduce",
     "cub_block_reduce.wrong_no_barrier", "cuda_barrier_device.wrong_block_scope",
     "cuda_barrier_split.wrong_arrive_first", "cuda_counting_semaphore.wrong_block_scope", "cuda_pipeline_shared",
     "cuda_pipeline_shared.wrong_early_release",

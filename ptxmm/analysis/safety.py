@@ -17,9 +17,8 @@ from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.engines.symbolic.problem import Problem, next_grid
 from ptxmm.errors import Timeout
-from ptxmm.program.shared.collective import collective
+from ptxmm.program.shared.broadcasts import quiet
 from ptxmm.program.shared.control import SPINS, control_flow
-from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.launches import held
 from ptxmm.program.shared.polls import without_repeats
 from ptxmm.program.test import Test
@@ -63,10 +62,9 @@ def safe(test: Test, model: Model, claim: str, limits: Limits, engine: str = "z3
 
 def _spins(test: Test) -> bool:
     """Whether some thread has a loop of which the engines take the rounds out that make no difference."""
-    together = collective(test, SPINS)
     return any(
-        control_flow(thread, atomics, together=waits).spin
-        for thread, atomics, waits in zip(test.threads, idempotent_atomics(test), together, strict=True)
+        control_flow(thread, found.accesses, together=found.rounds).spin
+        for thread, found in zip(test.threads, quiet(test, SPINS, True), strict=True)
     )
 
 

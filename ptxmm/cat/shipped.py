@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from msgspec import Struct, convert
 
-from ptxmm.cat.ir import Coverage
+from ptxmm.cat.ir import Coverage, Model
 from ptxmm.errors import PtxmmError
 
 T = TypeVar("T")
@@ -24,6 +24,11 @@ WITHOUT = "without"
 """The key that stands among the readings of a model for what it leaves out: ``ptx-8.5[without=Causality+sync:2]``."""
 _PACKAGE = Path(__file__).parents[1]
 SHIPPED = _PACKAGE / "models"
+
+
+def is_shipped(model: Model) -> bool:
+    """Whether the text of ``model`` is one that comes with ptxmm, with nothing left out."""
+    return Path(model.path).parent == SHIPPED and not model.left_out
 
 
 class Shipped(Struct, frozen=True):

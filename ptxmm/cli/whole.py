@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Finding)
 T = TypeVar("T")
 
-_FEW = 64
+_FEW = 16
 """Of so many threads all executions are listed."""
 
 

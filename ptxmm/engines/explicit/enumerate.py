@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
+from ptxmm.cat.shipped import is_shipped
 from ptxmm.engines.explicit.candidates import Candidate, Candidates, relevant_reads
 from ptxmm.engines.explicit.cases import Case, Cases
 from ptxmm.engines.explicit.final import Finals, memory_terms, restrict
@@ -161,7 +162,7 @@ class _Task:
         self.scene = Scene(test)
         self.rules: Rules = rules(model)
         self.flags = {f.name for f in self.rules.flags}
-        self.readings = readings(model.readings)
+        self.readings = readings(model.readings, is_shipped(model))
         self.known_filter = known_filter(test)
         passing = () if test.filter is None else terms(test.filter)
         open_results(test, (*observed.registers, *observed.memory, *passing, *test.compared))

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ptxmm.cat import Model
 from ptxmm.cat.evaluate import Evaluator
+from ptxmm.cat.shipped import is_shipped
 from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.explicit.candidates import Candidate, Candidates
 from ptxmm.engines.explicit.cases import Path, executed, links_of, needed_tokens, outcome
@@ -143,7 +144,7 @@ class _Hunt:
         self.fairness = fairness
         self.everything = visibility == "all" or "ms" not in model.definitions
         self.rules: Rules = rules(model)
-        self.readings = readings(model.readings)
+        self.readings = readings(model.readings, is_shipped(model))
         self.ordered = in_order(test, model)
         self.answer = Answer()
         self.original = test

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ptxmm.cat import Axiom, Model
 from ptxmm.cat.evaluate import Evaluator
+from ptxmm.cat.shipped import is_shipped
 from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.explicit.cases import Path, executed
 from ptxmm.engines.explicit.final import Finals, memory_terms
@@ -104,7 +105,7 @@ class Confirmer:
     def __init__(self, test: Test, model: Model) -> None:
         self._test = test
         self._model = model
-        self._readings = given = readings(model.readings)
+        self._readings = given = readings(model.readings, is_shipped(model))
         ground = _latest.get(test, given) or _latest.keep(test, given, _Ground(test, given))
         self._scene, self._together, self._layouts = ground.scene, ground.together, ground.layouts
         self._total = "sync_fence" in model.names()

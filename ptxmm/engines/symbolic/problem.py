@@ -12,6 +12,7 @@ from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
 from ptxmm.cat.names import absent
 from ptxmm.cat.polarity import lower_bounds
+from ptxmm.cat.shipped import is_shipped
 from ptxmm.engines.arrivals import in_order
 from ptxmm.engines.result import Limits, Observed, Source, Witness
 from ptxmm.engines.symbolic.demand import Demand
@@ -87,6 +88,7 @@ class Problem:
         named = [*named, *(terms(test.filter) if test.filter is not None else ())]
         memory = tuple(dict.fromkeys([*observed.memory, *(t for t in named if isinstance(t, MemoryTerm))]))
         reading = read_as(model.readings, limits.unroll, in_order(test, model))
+        reading = replace(reading, told=axioms and not variations and is_shipped(model))
         asked = (*memory, *observed.registers, *named, *test.compared)
         observable = {term.thread for term in asked if isinstance(term, RegisterTerm)}
         self.alike = interchangeable(test, observable) if axioms and not variations else []

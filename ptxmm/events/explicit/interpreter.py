@@ -21,11 +21,10 @@ from ptxmm.events.explicit.trace import Event, Trace
 from ptxmm.events.explicit.values import compute
 from ptxmm.events.explicit.values.node import Node, Undecidable
 from ptxmm.program.identity import EventId
+from ptxmm.program.shared.broadcasts import quiet
 from ptxmm.program.shared.chunks import Chunks
-from ptxmm.program.shared.collective import collective
 from ptxmm.program.shared.control import BARRIERS, SPINS, around, control_flow, exits_matter
 from ptxmm.program.shared.convergence import gathers, sites
-from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import opaque
 from ptxmm.program.shared.refusals import UNDECIDABLE, refused
 from ptxmm.program.test import Test
@@ -45,8 +44,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
     api, exits = _has_api(test), exits_matter(test)
     where = places(test)
     hidden = opaque(test.threads, test.objects)
-    idempotent = idempotent_atomics(test)
-    together = collective(test, SPINS)
+    unnoticed = quiet(test, SPINS, readings.told and not readings.failing_writes)
     aligned = sites(test)
     found = []
     warps: dict[object, list[int]] = {}
@@ -56,7 +54,7 @@ def programs(test: Test, readings: Readings = Readings()) -> tuple[Program, ...]
         ctas.setdefault(place.cta, []).append((i, WARP if test.threads[i].placement.warp is None else 1))
     for i, t in enumerate(test.threads):
         lanes, mates = tuple(warps[where[i].warp]), tuple(ctas[where[i].cta])
-        flow = control_flow(t, idempotent[i], readings.essential, together[i])
+        flow = control_flow(t, unnoticed[i].accesses, readings.essential, unnoticed[i].rounds)
         products = any(isinstance(op, ops.Wgmma) for op in t.body)
         around_ = around(t)
         found.append(
@@ -307,7 +305,8 @@ def _go_back(machine: Machine) -> bool:
     """Count a backward branch; false if the run ends here."""
     pc = machine.pc
     spin = machine.program.control.spin.get(pc)
-    if spin is not None and not machine.given.spinning and not _wrote(machine, machine.visited[spin]):
+    idle = pc in machine.program.control.rounds or (spin is not None and not _wrote(machine, machine.visited[spin]))
+    if idle and not machine.given.spinning:
         count = machine.spins.get(pc, 0)
         if count >= machine.program.control.allowed(pc):
             machine.trace.end = "spin"

@@ -13,7 +13,8 @@ class Readings(Struct, frozen=True):
     ``split``: b128=split (A13). ``failing_writes``: cas-failure=write, a compare-and-swap that fails writes the old
     value (A14). ``transitive``: co=transitive, coherence order is closed (A5). ``whole``: vector=whole, what ld and st
     access of a vector is one access (A57). ``next_grid``: griddep=direct, ``griddepcontrol.wait`` waits for the grid
-    before its own only (A50). ``copies``: wgmma-mov=free, copies of registers of products are no accesses (A63)."""
+    before its own only (A50). ``copies``: wgmma-mov=free, copies of registers of products are no accesses (A63).
+    ``told``: loads come after the stores of barrier phases before them (8.10.6)."""
 
     simplify: bool = True
     tear: bool = False
@@ -24,10 +25,11 @@ class Readings(Struct, frozen=True):
     whole: bool = False
     next_grid: bool = True
     copies: bool = False
+    told: bool = False
 
 
-def readings(given: Mapping[str, str]) -> Readings:
-    """The event-level readings among those of a model."""
+def readings(given: Mapping[str, str], told: bool = False) -> Readings:
+    """The event-level readings among those of a model, and what else it says."""
     return Readings(
         given.get("dep") != "syn",
         given.get("tear", "off") == "on",
@@ -38,4 +40,5 @@ def readings(given: Mapping[str, str]) -> Readings:
         given.get("vector", "elements") == "whole",
         given.get("griddep", "direct") == "direct",
         given.get("wgmma-mov", "access") == "free",
+        told,
     )

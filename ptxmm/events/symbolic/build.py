@@ -25,9 +25,8 @@ from ptxmm.events.symbolic.values.possible import Possible, rounds
 from ptxmm.program.condition import RegisterTerm, Term
 from ptxmm.program.identity import TENSORMAP, EventId
 from ptxmm.program.latest import Latest
-from ptxmm.program.shared.collective import collective
+from ptxmm.program.shared.broadcasts import quiet
 from ptxmm.program.shared.control import SPINS
-from ptxmm.program.shared.idempotent import idempotent_atomics
 from ptxmm.program.shared.mbarriers import mbarriers
 from ptxmm.program.shared.tensors import field_borders
 from ptxmm.program.shared.undetermined import Place, readable
@@ -268,12 +267,9 @@ def _execute(
 
 def _outlines(around: Setting) -> list[Outline]:
     """The outline of each thread."""
-    return [
-        outline(thread, atomics, around.reading.values, together)
-        for thread, atomics, together in zip(
-            around.test.threads, idempotent_atomics(around.test), collective(around.test, SPINS), strict=True
-        )
-    ]
+    test, reading = around.test, around.reading
+    known = zip(test.threads, quiet(test, SPINS, reading.told and not reading.cas_writes), strict=True)
+    return [outline(thread, found.accesses, reading.values, found.rounds) for thread, found in known]
 
 
 class _Run(Struct):

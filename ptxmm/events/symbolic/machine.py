@@ -55,7 +55,8 @@ class Reading(Struct, frozen=True):
     makes two accesses of 16 bytes (A13), ``whole`` one of a vector (A57), by ``cas_writes`` a compare-and-swap that
     fails writes the old value (A14), by ``direct`` coherence order is not transitive (A5), ``ordered`` tells executions
     apart by the order of the operations on an mbarrier (A31), ``next_grid``: a grid waits for the one before it only
-    (A50), ``copies``: a copy of a register is no access of those of products (A63)."""
+    (A50), ``copies``: a copy of a register is no access of those of products (A63), ``told``: a load
+    does not miss what a phase of a barrier orders before it (8.10.6)."""
 
     unroll: int
     tear: bool
@@ -68,6 +69,7 @@ class Reading(Struct, frozen=True):
     whole: bool = False
     next_grid: bool = True
     copies: bool = False
+    told: bool = False
 
 
 class Known(Struct, frozen=True):

@@ -339,7 +339,7 @@ class _Run:
             return [(op.target, counts, jump)]
         result: list[_Move] = []
         if pc in self.flow.spin:
-            wrote = jump.wrote.get(self.flow.spin[pc], FALSE)
+            wrote = FALSE if pc in self.flow.rounds else jump.wrote.get(self.flow.spin[pc], FALSE)
             spins = self._where(jump, -wrote)
             jump.guard = self.formulas.both(jump.guard, wrote)
             if counts[known.spins[pc]] < self.flow.allowed(pc) and pc not in known.idle:

@@ -7,7 +7,7 @@ but it can be taken out of all of them, with the phase of the barrier. Where the
 nothing else but what may be in a round of a spin loop (``control._spin_loops``), what is left is an execution with the
 same final state:
 
-- All threads of the CTA come to the barrier of the first round equally often before (``_before``), go round or leave
+- All threads of the CTA come to the barrier of the first round equally often before (``before``), go round or leave
   by the same function of the same result (``_decides``), and don't come back. So the phases of the barrier are those of
   the rounds. A thread that has exited before takes no part in any (9.7.14.1). So it is with all the lanes of a warp,
   and whatever they exchange.
@@ -81,7 +81,7 @@ def _loop(thread: Thread, kinds: _Kinds) -> _Loop | None:
     """The only loop of a thread with an instruction of ``kinds``, if it is one in which threads may wait together."""
     body = thread.body
     sites = [pc for pc, op in enumerate(body) if isinstance(op, kinds)]
-    if any(not _constant(body[pc]) for pc in sites):
+    if any(not constant(body[pc]) for pc in sites):
         return None
     graph = graph_of(body)
     for pc, header, inside in natural_loops(graph):
@@ -90,7 +90,7 @@ def _loop(thread: Thread, kinds: _Kinds) -> _Loop | None:
     return None
 
 
-def _constant(op: ops.Op) -> bool:
+def constant(op: ops.Op) -> bool:
     """Whether all threads of the CTA, or of the warp, come together at ``op``."""
     if op.guard is not None:
         return False
@@ -137,15 +137,15 @@ def _waits(
     number, op = getattr(barrier, "barrier", None), getattr(barrier, "op", None)
     same = [pc for pc in sites if getattr(body[pc], "barrier", None) == number]
     first = _peeled(body, graph, dominator, header, same, (op, decides))
-    before = _before(graph, dominator, header, inside, same, first)
-    if before is None:
+    phases = before(graph, dominator, header, inside, same, first)
+    if phases is None:
         return None
     written = {name for pc in inside for name, _ in definitions(body[pc])}
     everything = frozenset(thread.registers).union(name for op in body for name, _ in definitions(op))
     entering = live_at(body, graph, everything)
     if entering[going_on[0]] & written:
         return None
-    return _Loop(back, header, (op, number, before, decides), not entering[header] & written, len(first))
+    return _Loop(back, header, (op, number, phases, decides), not entering[header] & written, len(first))
 
 
 def _peeled(
@@ -175,7 +175,7 @@ def _peeled(
     return found
 
 
-def _before(
+def before(
     graph: Graph, dominator: dict[int, int], header: int, inside: set[int], sites: Sequence[int], peeled: Sequence[int]
 ) -> int | None:
     """How often a thread passes the barrier of ``sites`` before the first round, some of which are ``peeled``; None if

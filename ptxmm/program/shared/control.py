@@ -48,10 +48,12 @@ class ControlFlow(Struct, frozen=True):
     ``assigned``: for the same pcs, the registers written on some path from it to its join.
     ``backward``: the branches whose target is not after them, reachable or not.
     ``spin``: for each backward branch that closes a spin loop (see ``_spin_loops``), the header of that loop.
-    ``idempotent``: atomics in these loops that count as writes only where they change what they read.
+    ``idempotent``: atomics in these loops that count as writes only where they change what they read, and stores that
+    don't (``program.shared.broadcasts``).
     ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
     ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
-    ``rounds``: of those loops in which threads wait together (``program.shared.collective``), how many are needed.
+    ``rounds``: of those loops in which threads wait together (``program.shared.collective``, ``broadcasts``), how many
+    are needed; one that goes on writes nothing but what ``idempotent`` has.
     ``twins``, ``same``: under dep=value what is the same whichever way a branch goes (see ``Alike``).
     """
 
@@ -87,9 +89,8 @@ def control_flow(
     values: bool = False,
     together: Mapping[int, int] = NOTHING,
 ) -> ControlFlow:
-    """The control flow of ``thread``; it raises nothing, whatever the branches look like. ``idempotent``: its atomics
-    that may be left out where they write back what they read (see ``program.shared.idempotent``); ``values``: under
-    dep=value; ``together``: as ``collective`` says of the thread.
+    """The control flow of ``thread``; it raises nothing, whatever the branches look like. ``idempotent`` and
+    ``together``: the accesses and rounds of its ``broadcasts.Quiet``; ``values``: under dep=value.
 
     A pc from which the end can't be reached (a loop without exit, and what leads only there) counts as if it might
     fall through to the end, so that every pc has a post-dominator.
@@ -120,8 +121,8 @@ def control_flow(
             skipping.add(pc)
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, written, idempotent) if backward else {}
-    quiet = idempotent if spin else frozenset()
     spin |= {pc: op.target for pc in together if isinstance(op := body[pc], ops.Branch)}
+    quiet = idempotent if spin else frozenset()
     ways = alike(thread, graph, join) if values else Alike({}, {})
     return ControlFlow(join, assigned, backward, spin, quiet, frozenset(leaving), frozenset(skipping), *ways, together)
 

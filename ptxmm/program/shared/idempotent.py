@@ -45,19 +45,19 @@ def idempotent_atomics(test: Test) -> tuple[frozenset[int], ...]:
         for pc, op in enumerate(thread.body):
             if not addresses(op):
                 continue
-            where = _range(op, known[number], test.objects)
+            where = range_of(op, known[number], test.objects)
             if where is None:
-                touched = _touched(op, known[number], test.objects)
-                if touched is None:
+                keys = touched(op, known[number], test.objects)
+                if keys is None:
                     return nothing
-                accesses += [((key, 0, test.objects[key].size), number, None) for key in touched]
+                accesses += [((key, 0, test.objects[key].size), number, None) for key in keys]
                 continue
             accesses.append((where, number, op))
             if _may_be(op):
                 candidates[number, pc] = where
     found: list[set[int]] = [set() for _ in test.threads]
     places = dict.fromkeys(candidates.values())
-    alike = {w for w in places if _alike([access for access in accesses if _meets(access[0], w)], w, test)}
+    alike = {w for w in places if _alike([access for access in accesses if meets(access[0], w)], w, test)}
     for (number, pc), where in candidates.items():
         if where in alike:
             found[number].add(pc)
@@ -82,7 +82,7 @@ def _alike(accesses: list[tuple[Range, int, Op | None]], where: Range, test: Tes
     return True
 
 
-def _range(op: Op, known: Mapping[str, Sym], objects: Mapping[str, MemoryObject]) -> Range | None:
+def range_of(op: Op, known: Mapping[str, Sym], objects: Mapping[str, MemoryObject]) -> Range | None:
     """The bytes of a plain access of one register whose address is known and that is of no alias."""
     if not isinstance(op, Load | Store | Atomic) or op.proxy != "generic":
         return None
@@ -103,7 +103,7 @@ def _place(address: Address, known: Mapping[str, Sym]) -> Sym | None:
     return Sym(base.name, base.offset + address.offset) if isinstance(base, Sym) else None
 
 
-def _touched(op: Op, known: Mapping[str, Sym], objects: Mapping[str, MemoryObject]) -> set[str] | None:
+def touched(op: Op, known: Mapping[str, Sym], objects: Mapping[str, MemoryObject]) -> set[str] | None:
     """The physical objects that an operation with addresses may touch, None if that may be any."""
     found = {objects[name].physical for name in symbols(op)}
     for address in addresses(op):
@@ -122,5 +122,5 @@ def _includes(op: Op, thread: Thread, other: Thread) -> bool:
     return other is thread or (scope is not None and includes(scope, thread.placement, other.placement))
 
 
-def _meets(one: Range, other: Range) -> bool:
+def meets(one: Range, other: Range) -> bool:
     return one[0] == other[0] and one[1] < other[1] + other[2] and other[1] < one[1] + one[2]

@@ -49,7 +49,8 @@ def access(run: Executor, op: ops.Load | ops.Store | ops.Atomic) -> None:
     if isinstance(op, ops.Store):
         for element in parts:
             store(run, common, element, _stored(run, op, element), divided)
-        run.wrote(common.inside)
+        if run.here.instruction not in run.idempotent:
+            run.wrote(common.inside)
         return
     results: dict[int, list[tuple[Element, Value]]] = {}
     for element in parts:
