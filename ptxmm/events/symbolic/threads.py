@@ -339,7 +339,9 @@ class _Run:
             return [(op.target, counts, jump)]
         result: list[_Move] = []
         if pc in self.flow.spin:
-            wrote = FALSE if pc in self.flow.rounds else jump.wrote.get(self.flow.spin[pc], FALSE)
+            failed = pc in self.flow.silent and not self.machine.reading.cas_writes
+            idle = failed or pc in self.flow.rounds
+            wrote = FALSE if idle else jump.wrote.get(self.flow.spin[pc], FALSE)
             spins = self._where(jump, -wrote)
             jump.guard = self.formulas.both(jump.guard, wrote)
             if counts[known.spins[pc]] < self.flow.allowed(pc) and pc not in known.idle:

@@ -109,6 +109,8 @@ def _row(thread: Thread, number: int) -> _Row | None:
     if not alone or not conditional(body[back]) or inside != {*range(header, back + 1)} or len(barriers) != 1:
         return None
     (barrier,) = barriers
+    if barrier is None:
+        return None
     same = [pc for pc in sites if getattr(body[pc], "barrier", None) == barrier]
     phases = before(graph, dominators(graph), header, inside, same, ())
     written = {name for pc in inside for name, _ in definitions(body[pc])}

@@ -21,6 +21,7 @@ from ptxmm.program.graph import (
     reach,
     strong_components,
 )
+from ptxmm.program.shared.failing import fails
 from ptxmm.program.shared.twins import Alike, alike
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx import ops
@@ -54,6 +55,7 @@ class ControlFlow(Struct, frozen=True):
     ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
     ``rounds``: of those loops in which threads wait together (``program.shared.collective``, ``broadcasts``), how many
     are needed; one that goes on writes nothing but what ``idempotent`` has.
+    ``silent``: the branches of spin loops that are taken only if no ``cas`` of the round has succeeded (``failing``).
     ``twins``, ``same``: under dep=value what is the same whichever way a branch goes (see ``Alike``).
     """
 
@@ -67,6 +69,7 @@ class ControlFlow(Struct, frozen=True):
     twins: Mapping[int, int] = field(default_factory=dict)
     same: Mapping[int, frozenset[str]] = field(default_factory=dict)
     rounds: Mapping[int, int] = field(default_factory=dict)
+    silent: frozenset[int] = frozenset()
 
     def allowed(self, pc: int) -> int:
         """How often the branch at ``pc``, of a spin loop, need be taken without a write."""
@@ -121,10 +124,12 @@ def control_flow(
             skipping.add(pc)
     backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= pc)
     spin = _spin_loops(thread, graph, written, idempotent) if backward else {}
+    silent = {pc for pc, header, loop in natural_loops(graph) if pc in spin and fails(body, header, pc, loop)}
     spin |= {pc: op.target for pc in together if isinstance(op := body[pc], ops.Branch)}
     quiet = idempotent if spin else frozenset()
     ways = alike(thread, graph, join) if values else Alike({}, {})
-    return ControlFlow(join, assigned, backward, spin, quiet, frozenset(leaving), frozenset(skipping), *ways, together)
+    parts = frozenset(leaving), frozenset(skipping), *ways, together, frozenset(silent)
+    return ControlFlow(join, assigned, backward, spin, quiet, *parts)
 
 
 def around(thread: Thread) -> list[tuple[int, ...]]:
