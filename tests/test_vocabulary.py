@@ -79,7 +79,8 @@ def test_the_readings_that_events_follow() -> None:
     for ask in (readings, lambda given: read_as(given, 3)):
         asked = Asked()
         ask(asked)
-        assert told == asked.keys_asked - {"griddep"} <= index().readings.keys()  # which waits decide who begins
+        others = {"griddep", "wgmma-mov"}  # which waits decide who begins, and which copies are undefined
+        assert told == asked.keys_asked - others <= index().readings.keys()
 
 
 def test_relations_are_empty_without_the_sets_that_the_table_names() -> None:
