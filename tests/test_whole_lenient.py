@@ -87,6 +87,11 @@ AGAIN = (
     "G: mbarrier.try_wait.parity.shared.b64 %p7, [full], 1; @!%p7 bra G;"
 )
 """A slot that products, and perhaps others, read before it is filled again."""
+TWICE = (
+    "setp.lt.u32 %p6, %r1, 64; @!%p6 bra L; bar.arrive 1, 128; bar.sync 1, 128; bar.arrive 2, 128; "
+    "L: @!%p6 bar.sync 2, 128; "
+)
+"""Two warps arrive at a barrier of four, and come again."""
 
 
 def judged(tmp_path: Path, body: str, *assume: str) -> WholeResult:
@@ -110,6 +115,7 @@ CASES = [
         "undefined",
         ("exit-waits",),
     ),
+    (TWICE, "undefined", ("arrives-again",)),
     (AGAIN.replace("READ", "@%p3 ld.shared.u32 %r8, [%r2]; "), "race", ("proxy-war=free",)),
     (AGAIN.replace("READ", "ld.shared.u32 %r8, [%r2]; "), "race", ("proxy-war=free", "wgmma-sync")),
     (AGAIN.replace("READ", "ld.shared.u32 %r8, [%r2]; fence.proxy.async.shared::cta; "), "race", ("wgmma-sync",)),
@@ -153,6 +159,25 @@ def test_real_races_stay(body: str, names: tuple[str, ...], tmp_path: Path) -> N
     assert not found.notes
     found = judged(tmp_path, body, *names)
     assert found.answer == "race", found
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        (TWICE.replace("1, 128", "1, 192"), "deadlock"),
+        # Those who have not come are not ordered by it.
+        ("@%p3 ld.shared.u32 %r8, [%r2]; " + TWICE + "@!%p6 st.shared.u32 [%r2], %r9; ", "race"),
+        (TWICE.replace("bar.arrive 2, 128; L: @!%p6 bar.sync 2, 128; ", "L: ") + "@!%p6 st.shared.u32 [%r2], %r9; "
+         "@%p3 ld.shared.u32 %r8, [%r2]; ", "race"),
+        (TWICE.replace("bar.sync 1", "bar.arrive 1"), "race-free"),
+        (TWICE.replace("bar.sync 1, 128;", "bar.sync 1, 128; bar.arrive 1, 128; bar.sync 1, 128;"), "race-free"),
+        # Who waits comes no second time; without a count nothing counts twice.
+        (TWICE.replace("bar.arrive 1, 128; bar.sync 1, 128;", "bar.sync 1, 128;"), "deadlock"),
+    ],
+)  # fmt: skip
+def test_arrivals_of_one_warp(changed: str, word: str, tmp_path: Path) -> None:
+    found = judged(tmp_path, changed, "arrives-again")
+    assert found.answer == word, found
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -5,6 +5,8 @@
 - ``destination-cta``: what a bulk copy writes in shared memory of another CTA of the cluster counts as done in that
   CTA, so that it is the same proxy in the same CTA which reads it there (8.9.5; the text does not say whose a
   ``.multicast`` is).
+- ``arrives-again``: a warp that comes again to a barrier at which it has only arrived, before that is complete, counts
+  again (9.7.14.1: "Execution in this case is unpredictable").
 - ``exit-waits``: a CTA, and its shared memory with it, does not end before the bulk copies that its threads have
   issued have read that (5.1.7 does not say when it ends).
 - ``elect-first``: ``elect.sync`` elects the lowest lane of its mask (9.7.14.14 does not say which).
@@ -21,6 +23,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ptxmm.formats.modules.launch import (
+    ARRIVES_AGAIN,
     DESTINATION_CTA,
     ELECT_FIRST,
     EXIT_WAITS,
@@ -41,6 +44,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "(what is undefined is copies of registers behind a wgmma.fence)",
         DESTINATION_CTA: f"rests on {DESTINATION_CTA}: assumed in the launch it gives no race "
         "(what a copy writes in shared memory of another CTA, the async proxy reads there without a proxy fence)",
+        ARRIVES_AGAIN: f"rests on {ARRIVES_AGAIN}: assumed in the launch it is defined "
+        "(a warp that has arrived at a barrier and comes to it again counts again)",
         EXIT_WAITS: f"rests on {EXIT_WAITS}: assumed in the launch it is defined "
         "(a CTA ends when the bulk copies of its threads have read its shared memory)",
         ELECT_FIRST: f"rests on {ELECT_FIRST}: assumed in the launch it gives no race "

@@ -13,6 +13,7 @@ from ptxmm.formats.modules.evaluate import Half
 from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.inline import Flat
 from ptxmm.formats.modules.launch import (
+    ARRIVES_AGAIN,
     DESTINATION_CTA,
     ELECT_FIRST,
     EXIT_WAITS,
@@ -37,7 +38,7 @@ from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.isa import uses
 from ptxmm.ptx.ops import Sym
 
-_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, EXIT_WAITS)
+_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, EXIT_WAITS, ARRIVES_AGAIN)
 """The assumptions that every verdict names."""
 _NOWHERE = Span(1, 1, 2)
 

@@ -40,7 +40,11 @@ WARP_COPY = "warp-copy"
 """The name of the assumption that ``tensormap.cp_fenceproxy`` is one copy of its warp."""
 EXIT_WAITS = "exit-waits"
 """The name of the assumption that a CTA does not end before bulk copies of its threads have read its memory."""
-ASSUMPTIONS = {NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, EXIT_WAITS}
+ARRIVES_AGAIN = "arrives-again"
+"""The name of the assumption that what a warp does again at a barrier before its phase is complete counts again."""
+ASSUMPTIONS = {
+    NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, EXIT_WAITS, ARRIVES_AGAIN
+}  # fmt: skip
 """The assumptions that are no readings."""
 
 _COMMENT = re.compile(r"^[ \t]*//[ \t]*ptxmm:(?![ \t]*allow\b)(?:(?!\S)(.*)|(\S.*))$", re.MULTILINE)

@@ -50,7 +50,7 @@ class Machine(Accessing):
         self._deriving = Deriving(self)
         self.locations: Locations = Locations(self, self._deriving, before.locations if before and same else None)
         self.scalars = Scalars(self, self.locations)
-        self._meeting = Meeting(self, self.leaders, self.strong, self.gathering)
+        self._meeting = Meeting(self, self.leaders, self.strong, self.gathering, self.lenient)
         self.grids = Grids(self)
         self.copies = Copies(self)
         self.products = Products(self, self.copies)

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from ptxmm.analysis.claims import BARRIERS
+from ptxmm.formats.modules.launch import ARRIVES_AGAIN
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
@@ -26,7 +27,8 @@ _APART = "an aligned barrier that not all threads of a warp execute together (9.
 class Phase(Struct):
     """The threads at a barrier of a CTA: those that wait, at which instruction, and those that only arrived, with what
     precedes their arrivals (``released``): they go on, and what they do then does not. What the barrier is asked for:
-    the number of threads (None: all that have not ended) and the ``operation``."""
+    the number of threads (None: all that have not ended) and the ``operation``. ``again``: of how many threads those
+    are who have come more than once, for each time before the last."""
 
     count: int | None
     operation: str
@@ -34,6 +36,7 @@ class Phase(Struct):
     arrived: set[int]
     released: list[Release]
     aligned: bool = False
+    again: int = 0
 
     def has(self, thread: int) -> bool:
         """Whether a thread has come."""
@@ -41,10 +44,10 @@ class Phase(Struct):
 
 
 class CtaBarriers:
-    """The barriers of the CTAs of ``state``."""
+    """The barriers of the CTAs of ``state``; ``lenient``: what is assumed (see there)."""
 
-    def __init__(self, state: State, leaders: Leaders, gathering: Gathering) -> None:
-        self.state, self._leaders, self._gathering = state, leaders, gathering
+    def __init__(self, state: State, leaders: Leaders, gathering: Gathering, lenient: frozenset[str]) -> None:
+        self.state, self._leaders, self._gathering, self._lenient = state, leaders, gathering, lenient
         self._barriers: dict[tuple[int, int], Phase] = {}
         self._passed: dict[tuple[int, int], dict[int, int]] = {}
         self._numbers: dict[tuple[int, int], int] = {}
@@ -93,7 +96,7 @@ class CtaBarriers:
         if phase.operation != operation:
             raise Stopped("undefined", "two different operations in one phase of a barrier", at, lanes[0], BARRIERS)
         if any(map(phase.has, lanes)) or self._counted(phase, self.state.warp(lanes[0])):
-            raise Stopped("undefined", "two arrivals of one warp in one phase of a barrier", at, lanes[0], BARRIERS)
+            self._again(phase, lanes[0], at)
         phase.aligned = phase.aligned or op.aligned
         for lane in lanes:
             self._check_order(key, lane, at)
@@ -109,6 +112,17 @@ class CtaBarriers:
             arriving = np.array(lanes)
             arriving = np.concatenate((arriving, self._leaders.among(arriving)))
             phase.released.append(self.state.clocks.release_all(arriving))
+
+    def _again(self, phase: Phase, thread: int, at: int) -> None:
+        """A warp that has arrived comes again. Raises ``Stopped`` unless it is assumed that this counts again."""
+        warp = self.state.warp(thread)
+        members = set(self.state.members(warp))
+        able = phase.count is not None and self._counted(phase, warp) and members.isdisjoint(phase.waiting)
+        if not able or ARRIVES_AGAIN not in self._lenient:
+            message = "two arrivals of one warp in one phase of a barrier"
+            raise Stopped("undefined", message, at, thread, BARRIERS, frozenset({ARRIVES_AGAIN} if able else ()))
+        phase.again += WARP_SIZE
+        phase.arrived -= members
 
     def _counted(self, phase: Phase, warp: int) -> bool:
         """Whether all of a warp that have not ended are there, and some of it."""
@@ -139,7 +153,8 @@ class CtaBarriers:
                 alive = np.flatnonzero(state.mode[first : first + state.size] != ENDED) + first
                 complete = len(phase.waiting) + len(phase.arrived) >= len(alive) and all(map(phase.has, alive.tolist()))
             else:
-                complete = WARP_SIZE * sum(self._counted(phase, warp) for warp in warps) >= phase.count
+                counted = WARP_SIZE * sum(self._counted(phase, warp) for warp in warps)
+                complete = counted + phase.again >= phase.count
             if complete:
                 self._complete(key)
                 found = True

@@ -24,9 +24,11 @@ class Meeting:
     """Who waits for whom, of the threads of ``state``, and the leaders of its warps: at barriers of their ``ctas`` and
     ``clusters``, and as ``lanes`` of a warp."""
 
-    def __init__(self, state: State, leaders: Leaders, strong: Strong, gathering: Gathering) -> None:
+    def __init__(
+        self, state: State, leaders: Leaders, strong: Strong, gathering: Gathering, lenient: frozenset[str]
+    ) -> None:
         self.state = state
-        self.ctas, self.lanes = CtaBarriers(state, leaders, gathering), Lanes(state, leaders)
+        self.ctas, self.lanes = CtaBarriers(state, leaders, gathering, lenient), Lanes(state, leaders)
         self.clusters = ClusterBarriers(state, leaders, strong)
 
     def released(self) -> bool:
