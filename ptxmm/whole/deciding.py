@@ -184,9 +184,8 @@ class Deciding:
 
     def _each(self, arrivals: frozenset[Arrival], last: Mapping[Arrival, frozenset[Arrival]]) -> tuple[WholeRace, ...]:
         """The races of the launch if any of some atomic operations comes last."""
-        known = frozenset().union(*last.values(), last)
         self._runs += len(arrivals)
-        if arrivals & known or len(arrivals) < 2 or self._runs > _MOST_RUNS:
+        if arrivals & last.keys() or len(arrivals) < 2 or self._runs > _MOST_RUNS:
             message = "whether this is executed depends on the order of atomic operations"
             if self._runs > _MOST_RUNS:
                 message += f", of which more than {_MOST_RUNS} may come last"

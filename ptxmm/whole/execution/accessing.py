@@ -63,8 +63,8 @@ class Accessing(State):
 
         Raises ``Stopped`` where they are in no variable, or their address is no multiple of ``alignment``, or of their
         size."""
-        value = self.operand(address.base, ops.U64, threads)
-        words = self.sure(value, at, "the address") + np.uint64(address.offset & (1 << 64) - 1)
+        base = self.decided(address.base, ops.U64, at, "the address", threads)
+        words = base + np.uint64(address.offset & (1 << 64) - 1)
         window = space
         if isinstance(address.base, ops.Sym):
             window = self.kernel.variables[address.base.name].space

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 
 import numpy as np
 
@@ -11,12 +12,13 @@ from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import uses
 from ptxmm.whole.arrays import Flags, Numbers, Words
-from ptxmm.whole.execution.values import Value, constant, cut, unknown
+from ptxmm.whole.execution.values import Value, constant, cut, mask, unknown
 from ptxmm.whole.launched import Launched
 from ptxmm.whole.memory import Memory
 from ptxmm.whole.order.clocks import Clocks
 from ptxmm.whole.order.history import History, Kind
-from ptxmm.whole.order.origins import ELECTED, Decision, Origin
+from ptxmm.whole.order.origins import ELECTED, Decision, Derived, Origin
+from ptxmm.whole.order.origins import Words as Found
 from ptxmm.whole.result import Answer
 
 RUNS, WAITS, ENDED = range(3)
@@ -34,6 +36,10 @@ class Stopped(Exception):
         super().__init__(message)
         self.word, self.message, self.at, self.thread, self.refutes = word, message, at, thread, refutes
         self.rests = rests
+
+
+def _is(word: int, found: Found) -> int | None:
+    return None if found[0] is None else int(found[0] == word)
 
 
 class State:
@@ -220,6 +226,25 @@ class State:
             case ops.Sym(name, offset):
                 address = self.memory.symbols.get(name)
                 return unknown(len(threads)) if address is None else constant(address + offset, 64, len(threads))
+
+    def decided(self, operand: ops.Operand, type_: ops.Type, at: int, what: str, threads: Numbers) -> Words:
+        """The value of an operand that all else depends on. Where it depends on what reads found, others must find what
+        gives the same. Raises ``Stopped`` where it is not known."""
+        value = self.operand(operand, type_, threads)
+        if value.known.all():
+            return value.words
+        words = value.words.copy()
+        origins = self.origins.get(operand.name, {}) if isinstance(operand, ops.Reg) else {}
+        for number in np.flatnonzero(~value.known).tolist():
+            thread = int(threads[number])
+            origin = origins.get(thread)
+            if origin is None or any(kind == ELECTED for kind, _ in origin.reads()):
+                raise Stopped("undecided", f"{what} depends on a value that is not worked out", at, thread)
+            words[number] = origin.word & mask(type_.bits)
+            if (key := (origin, -1 - at)) not in self.decisions:
+                alike = Derived(partial(_is, origin.word), (origin,), 1)
+                self.decisions[key] = Decision(alike, True, at, thread)
+        return words
 
     def sure(self, value: Value, at: int, what: str) -> Words:
         """The numbers of a value that all else depends on."""

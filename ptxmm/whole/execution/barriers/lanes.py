@@ -12,7 +12,8 @@ from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.barriers.exchanges import exchanged
 from ptxmm.whole.execution.leaders import Leaders
 from ptxmm.whole.execution.state import ENDED, RUNS, WAITS, State, Stopped
-from ptxmm.whole.execution.values import unknown
+from ptxmm.whole.execution.values import Value, unknown
+from ptxmm.whole.order.origins import Origin
 
 
 class Lanes:
@@ -78,8 +79,25 @@ class Lanes:
             self._elect(op, threads)
             if self.state.leads:
                 return
+        origins = self._shuffled(op, threads, lanes, given) if op.op.startswith("shfl") else {}
         self.state.assign(op.dst, threads, first)
         self.state.assign(op.predicate, threads, second)
+        if origins and op.dst is not None:
+            self.state.origins.setdefault(op.dst.name, {}).update(origins)
+
+    def _shuffled(
+        self, op: ops.WarpExchange, threads: Numbers, lanes: list[int], given: list[Value]
+    ) -> dict[int, Origin]:
+        """What lanes get that depends on what reads found."""
+        register = op.operands[0]
+        origins = self.state.origins.get(register.name, {}) if isinstance(register, ops.Reg) else {}
+        if not origins:
+            return {}
+        numbers = Value(np.arange(len(lanes), dtype=np.uint64), np.ones(len(lanes), np.bool_))
+        where, _ = exchanged(op, lanes, [numbers, *given[1:]])
+        taken = zip(threads.tolist(), where.words.tolist(), where.known.tolist(), strict=True)
+        found = {thread: origins.get(int(threads[number])) for thread, number, known in taken if known}
+        return {thread: origin for thread, origin in found.items() if origin is not None}
 
     def _elect(self, op: ops.WarpExchange, threads: Numbers) -> None:
         """Lanes elect one of them; nobody knows which, unless this is one execution (9.7.14.14)."""
