@@ -203,3 +203,8 @@ def test_other_readings_are_not_followed(tmp_path: Path) -> None:
     assert judged(tmp_path, "", "vector=whole").answer == "unsupported"
     with pytest.raises(PtxmmError, match="is no assumption"):
         judged(tmp_path, "", "elect-last")
+    for name, message in (("wgmma-mov=fre", "has no value `fre`"), ("wgmma-mv=free", "`wgmma-mov`")):
+        with pytest.raises(PtxmmError) as caught:
+            judged(tmp_path, "", name)
+        assert message in caught.value.message + str(caught.value.hint)
+        assert caught.value.line == 8

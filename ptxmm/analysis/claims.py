@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from ptxmm.analysis.readings import effective
 from ptxmm.cat import load, specification, split_specification
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
-from ptxmm.program.test import Test
+from ptxmm.program.test import AssumedReading, Test
 
 RACES, ROBUST = "no data races", "robust"
 BOUNDS, BARRIERS, TRAPS = "no access outside", "convergent barriers", "no traps"
@@ -66,11 +66,16 @@ def assumed_of(test: Test, model: str, chosen: Mapping[str, str] | None = None) 
     Left out are those that are ``chosen`` otherwise, or by ``model`` itself, and those that have no effect on it.
     Raises ``PtxmmError`` (kind ``usage``) at its place in the launch for what is no reading.
     """
-    if test.claims is None or not test.claims.readings:
+    return model if test.claims is None else assuming(test.claims.readings, model, chosen)
+
+
+def assuming(assumed: Sequence[AssumedReading], model: str, chosen: Mapping[str, str] | None = None) -> str:
+    """The same of the readings ``assumed`` in a launch."""
+    if not assumed:
         return model
     name, own = split_specification(model)
     readings = dict(own)
-    for item in test.claims.readings:
+    for item in assumed:
         try:
             found = load(name, {item.key: item.value})
         except PtxmmError as error:

@@ -36,7 +36,6 @@ from ptxmm.whole.order.strong import Arrival, Plan, follow
 from ptxmm.whole.result import Answer, WholeRace, WholeResult
 from ptxmm.whole.spots import notes, spot_of, waiting
 
-_MODEL = "ptx-8.5"
 _LAYOUTS = (
     "the kernel compares addresses, stores them or looks at their bits, and where its variables lie is left open: two "
     "layouts were tried, and do the same"
@@ -303,7 +302,7 @@ class Deciding:
             self._fixed(self._every if free else []), self._fixed(self._some if free else self._every + self._some),
             self._ordered,
         )  # fmt: skip
-        under = model(_MODEL, self.lenient or frozenset())
+        under = model(self.lenient or frozenset())
         told = Told(self.file, name, under, said, time.perf_counter() - self.start)
         return WholeResult(
             self.file, name, under, status, answer, _FOUND.get(answer), self.launch.threads, self.launch.ctas,

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ptxmm.analysis.claims import assuming
 from ptxmm.formats.modules.launch import (
     ARRIVES_AGAIN,
     DESTINATION_CTA,
@@ -33,6 +34,7 @@ from ptxmm.formats.modules.launch import (
     Launch,
 )
 
+MODEL = "ptx-8.5"
 PROXY_WAR = "proxy-war"
 WGMMA_MOV = "wgmma-mov"
 _READINGS = (PROXY_WAR, WGMMA_MOV)
@@ -62,7 +64,9 @@ NOTES: Mapping[str, str] = MappingProxyType(
 
 
 def assumed(launch: Launch) -> frozenset[str] | None:
-    """What ``launch`` assumes of these; None where it assumes a reading that is not followed."""
+    """What ``launch`` assumes of these; None where it assumes a reading that is not followed. Raises ``PtxmmError``
+    (kind ``usage``) at its place in the launch for what is no reading."""
+    assuming(launch.readings, MODEL)
     found = {name for name in NOTES if name not in _READINGS and name in launch.assume}
     for reading in launch.readings:
         if reading.key not in _READINGS:
@@ -71,7 +75,7 @@ def assumed(launch: Launch) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def model(name: str, assumes: frozenset[str]) -> str:
-    """The model ``name`` with the readings among what is assumed."""
+def model(assumes: frozenset[str]) -> str:
+    """The model with the readings among what is assumed."""
     chosen = ",".join(f"{key}=free" for key in _READINGS if key in assumes)
-    return f"{name}[{chosen}]" if chosen else name
+    return f"{MODEL}[{chosen}]" if chosen else MODEL
