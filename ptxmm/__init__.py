@@ -110,8 +110,6 @@ _HOMES = {
     "test": "api.reading",
 }
 
-__all__ = ["__version__", *_HOMES]
-
 
 def __getattr__(name: str) -> "Any":
     if name not in _HOMES:

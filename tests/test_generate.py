@@ -19,13 +19,11 @@ from ptxmm.engines.symbolic.sat import Solver
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.writer import same, write
 from ptxmm.generate import executions
-from ptxmm.generate.names import canonical_name
 from ptxmm.generate.problem import Candidate, Separation
-from ptxmm.generate.realize import realize, written_values
-from ptxmm.generate.skeleton import Skeleton, Slot, belongs, canonical, programs
+from ptxmm.generate.realize import canonical_name, realize, written_values
+from ptxmm.generate.skeleton import Skeleton, Slot, belongs, canonical, programs, weaker
 from ptxmm.generate.space import Space
 from ptxmm.generate.vocabulary import Form, Vocabulary, thread_sizes, vocabulary
-from ptxmm.generate.weaken import weaker
 from ptxmm.relations.formula import FALSE
 from ptxmm.relations.symbolic import Relation
 from tests.support import parse_one

@@ -27,14 +27,13 @@ from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
 from ptxmm.hardware import campaign
 from ptxmm.hardware.build import Built, build, disassembler
-from ptxmm.hardware.campaign import Evidence, judge, prepare
+from ptxmm.hardware.campaign import Evidence, judge, prepare, relaxed
 from ptxmm.hardware.compare import RunResult, state_of
 from ptxmm.hardware.emit import Emitted, emit, source
 from ptxmm.hardware.launch import Campaign, launch, script
 from ptxmm.hardware.looked_at import looked_at
 from ptxmm.hardware.machine_code import missing, threads_of
 from ptxmm.hardware.measured import Measured, read, together
-from ptxmm.hardware.sibling import relaxed
 from ptxmm.program.condition import evaluate
 from ptxmm.program.test import Test
 from ptxmm.render import Entry, Page, renderer, schema

@@ -15,7 +15,7 @@ from ptxmm.ptx.isa import ADDRESS, PREDICATE, S64
 from ptxmm.ptx.ops import Address, Imm, Op, Reg, Source, Sym, Type
 from ptxmm.ptx.parser import parse_statements
 from ptxmm.ptx.printer import instruction_text
-from ptxmm.ptx.qualifiers import form_of
+from ptxmm.ptx.qualifiers import row_of
 from ptxmm.ptx.syntax import Instruction
 from ptxmm.ptx.table import DIALECT, FORMS, Form, Version
 from ptxmm.ptx.tables.wording import named
@@ -247,13 +247,15 @@ def test_printing_and_parsing_again_changes_nothing(text: str, dialect: bool) ->
 
 def test_every_row_of_the_table_is_resolved_here() -> None:
     def rows(cases: list[tuple[str, Op]], dialect: bool) -> set[str]:
-        return {form_of(parsed(text), dialect).opcode for text, _ in cases}
+        return {row_of(parsed(text), dialect).form.opcode for text, _ in cases}
 
     from tests.test_computation import TEXTS
     from tests.test_ptx_rows import LEGAL
 
     later = {opcode for opcode in FORMS if opcode.startswith(("tcgen05.", "fence.proxy.async::", "st.bulk"))}  # PTX 8.6
-    resolved = rows(TYPED, False) | {form_of(parsed(text), False).opcode for text in (*(t for t, _ in LEGAL), *TEXTS)}
+    resolved = rows(TYPED, False) | {
+        row_of(parsed(text), False).form.opcode for text in (*(t for t, _ in LEGAL), *TEXTS)
+    }
     assert resolved == set(FORMS) - later
     assert rows(UNTYPED, True) >= set(DIALECT) - {"membar", "membar.proxy", "ret"}
 

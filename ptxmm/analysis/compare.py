@@ -262,7 +262,7 @@ def _notes(view: _View, side: Side) -> Iterator[Note]:
 
 def _differences(mine: _View, other: _View, keys: Sequence[_Key], most: int) -> Iterator[Difference]:
     """The states ``keys`` of ``mine``, those that satisfy the condition first; the first ``most`` with an execution."""
-    witnesses = {values(mine.what, found.state): found.witness for found in mine.found.search.found}
+    witnesses = mine.found.witnesses(mine.what)
     shown = [(mine.states[key], outcome(mine.test, mine.what, mine.states[key])) for key in keys]
     shown.sort(key=lambda item: item[1].satisfies is not True)
     for number, (state, what) in enumerate(shown):

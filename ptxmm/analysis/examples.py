@@ -124,7 +124,7 @@ def examples(
         )
     states = final_states(Question(test, model, what, limits or Limits()))
     found = []
-    witnesses = {values(what, item.state): item.witness for item in states.search.found}
+    witnesses = states.witnesses(what)
     for row in states.rows:
         if state is None or evaluate(state, row):
             witness = witnesses[values(what, row)]

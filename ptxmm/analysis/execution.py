@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
 
 from ptxmm.analysis.instruction import crowded, instruction, label
+from ptxmm.analysis.observe import address
 from ptxmm.analysis.result import Access, CoherentWrites, Execution, OrderedFences, Step, ThreadSteps
 from ptxmm.engines.explicit.witness import Rebuilt
 from ptxmm.program.floats import real_text
@@ -142,31 +144,30 @@ def shown(test: Test, value: int, cell: tuple[str, int, int], access: EventId | 
     found = test.locate(value) if size == 8 else None
     if found is None and size in (4, 8):
         found = in_window(test.objects, value)
-    if found is None:
-        return value
-    return f"&{found[0].key}+{found[1]}" if found[1] else f"&{found[0].key}"
+    return value if found is None else address(found[0].key, found[1])
 
 
 def _coherence(test: Test, rebuilt: Rebuilt, written: Mapping[str, Sequence[tuple[int, int]]]) -> list[CoherentWrites]:
     """Neighbours in coherence order among the writes of threads to each cell."""
     layout = rebuilt.layout
-    co = rebuilt.co
-    pairs = set(layout.algebra.pairs(co))
+    pairs = set(layout.algebra.pairs(rebuilt.co))
     found: dict[CoherentWrites, None] = {}
     for cell, writes in layout.writes.items():
         own = [w for w in writes if w < layout.initial_first and not _dull(test, rebuilt, w, written)]
-        for a in own:
-            for b in own:
-                if (a, b) in pairs and not any((a, c) in pairs and (c, b) in pairs for c in own):
-                    found[CoherentWrites(location(test, *cell), place(test, rebuilt, a), place(test, rebuilt, b))] = (
-                        None
-                    )
+        for a, b in _neighbours(pairs, own):
+            found[CoherentWrites(location(test, *cell), place(test, rebuilt, a), place(test, rebuilt, b))] = None
     return list(found)
 
 
 def _fences(test: Test, rebuilt: Rebuilt) -> list[OrderedFences]:
     layout = rebuilt.layout
     fsc = set(layout.algebra.pairs(rebuilt.base("fsc") or 0))
-    members = {e for pair in fsc for e in pair}
-    near = [(a, b) for a, b in sorted(fsc) if not any((a, c) in fsc and (c, b) in fsc for c in members)]
+    near = _neighbours(fsc, sorted({e for pair in fsc for e in pair}))
     return [OrderedFences(place(test, rebuilt, a), place(test, rebuilt, b)) for a, b in near]
+
+
+def _neighbours(order: Collection[tuple[int, int]], members: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The pairs of ``members`` in an order that none of them is between."""
+    for pair in product(members, members):
+        if pair in order and not any((pair[0], c) in order and (c, pair[1]) in order for c in members):
+            yield pair

@@ -103,16 +103,17 @@ def _value(test: Test, type_: Type, value: int) -> Value:
         for item in test.objects.values():
             # One past the end still reads best as an address of this object: nothing else lies there.
             if item.virtual == item.key and item.address <= value <= item.address + item.size:
-                return _address(item.key, value - item.address)
+                return address(item.key, value - item.address)
     found = in_window(test.objects, value) if type_.bits in (BITS, 64) else None
     if found is not None:
-        return _address(found[0].key, found[1])
+        return address(found[0].key, found[1])
     if type_.signed and value >> (type_.bits - 1):
         value -= 1 << type_.bits
     return value
 
 
-def _address(key: str, offset: int) -> str:
+def address(key: str, offset: int) -> str:
+    """``&x``, or ``&x+4``."""
     return f"&{key}+{offset}" if offset else f"&{key}"
 
 

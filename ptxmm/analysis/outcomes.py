@@ -253,7 +253,7 @@ def _drawn(outcomes: Sequence[Outcome], question: Question, states: FinalStates)
     from ptxmm.analysis.explain.graph import drawn
 
     what, model = question.what, question.model
-    witnesses = {values(what, found.state): found.witness for found in states.search.found}
+    witnesses = states.witnesses(what)
     for item, state in zip(outcomes, states.rows, strict=True):
         witness = witnesses[values(what, state)]
         yield replace(item, execution=drawn(states.test, rebuild(states.test, model, witness)[1]))

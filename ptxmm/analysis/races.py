@@ -100,6 +100,13 @@ class _Found(Search, kw_only=True):
     open: dict[SitePair, Race] = field(default_factory=dict)
     ends: bool = False
     partial: bool = False
+    computed: list[str] = field(default_factory=list)
+
+    @property
+    def cut(self) -> bool:
+        """Whether there may be others."""
+        cut = self.timeout or self.partial or self.bounded or bool(self.computed) or bool(self.open)
+        return cut or self.undefined is not None
 
 
 def races(
@@ -126,10 +133,10 @@ def races(
                 _search(test, part, model, limits, found)
     except Timeout:
         found.timeout = True
+    found.computed = computed_with(test) + left_open(test)
     listed = tuple(race for _, race in sorted(found.races.items()))
     status = status_of(found)
-    computed = computed_with(test) + left_open(test)
-    if computed and status == "complete":
+    if found.computed and status == "complete":
         status = "bounded"
     unknown = status != "complete" or not found.ends or bool(found.open)
     known = not telling or not (listed or status == "undefined" or either.loose)
@@ -137,8 +144,7 @@ def races(
         listed, unknown, status = (), True, "complete" if status == "undefined" else status
         found.undefined, found.flags = None, set()
         found.open.clear()
-    cut = found.timeout or found.partial or found.bounded or computed or found.undefined is not None or found.open
-    notes = [*_notes(test, found, limits, computed), *_allowances(test, model, limits, found, known and not unknown)]
+    notes = [*_notes(test, found, limits), *_allowances(test, model, limits, found, known and not unknown)]
     if telling:
         notes.append(Note("open", note(telling, either.loose)))
     return RacesResult(
@@ -147,7 +153,7 @@ def races(
         model=model.name,
         status=told(status, bool(listed) or not unknown),
         races=listed,
-        listed=known and not cut,
+        listed=known and not found.cut,
         race_free=False if listed else None if unknown else True,
         own=model.name not in index().models,
         notes=tuple(notes),
@@ -298,7 +304,7 @@ def _kind(rebuilt: Rebuilt, number: int) -> str:
     return "write" if rebuilt.layout.events[number].kind == "W" else "read"
 
 
-def _notes(test: Test, found: _Found, limits: Limits, computed: list[str]) -> Iterator[Note]:
+def _notes(test: Test, found: _Found, limits: Limits) -> Iterator[Note]:
     if found.undefined is not None:
         yield Note("undefined", found.undefined)
     for flag in sorted((found.flags & index().undefined) - {MIXED_SIZE}):
@@ -313,5 +319,5 @@ def _notes(test: Test, found: _Found, limits: Limits, computed: list[str]) -> It
         yield Note("limit", f"there may be more races than these {len(found.races)}; --most takes a higher limit")
     if not (found.ends or found.timeout or found.bounded or found.undefined):
         yield Note("vacuous", "no execution reaches its end" + (" and meets the filter" if test.filter else ""))
-    if computed:
-        yield Note("unknown", f"not all values that matter were tried: {'; '.join(computed)}")
+    if found.computed:
+        yield Note("unknown", f"not all values that matter were tried: {'; '.join(found.computed)}")

@@ -130,7 +130,7 @@ def _extra(
     test: Test, model: Model, what: Observed, weak: FinalStates, further: Sequence[State], most: int, graphs: bool
 ) -> Iterator[Extra]:
     """The states ``further``, the first ``most`` with an execution."""
-    witnesses = {values(what, found.state): found.witness for found in weak.search.found}
+    witnesses = weak.witnesses(what)
     for number, state in enumerate(further):
         shown = None
         if number < most:

@@ -9,21 +9,16 @@ from ptxmm.analysis.claims import BARRIERS, MISUSES, TRAPS
 from ptxmm.analysis.execution import execution
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Execution, Note, Result, Status
-from ptxmm.analysis.search import bug
-from ptxmm.analysis.undefined import placed_misuse
-from ptxmm.analysis.uninitialised import settle_uninitialised
+from ptxmm.analysis.undefined import confirmed, placed_misuse, programs
 from ptxmm.cat import Model
-from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
+from ptxmm.engines.explicit.witness import Confirmer
 from ptxmm.engines.result import Limits, Observed
-from ptxmm.engines.symbolic.problem import Problem, next_grid
+from ptxmm.engines.symbolic.problem import Problem
 from ptxmm.errors import Timeout
 from ptxmm.program.shared.broadcasts import quiet
 from ptxmm.program.shared.control import SPINS, control_flow
-from ptxmm.program.shared.launches import held
-from ptxmm.program.shared.polls import without_repeats
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.undecided import Either, either_way, note
-from ptxmm.program.unspecified.unknown import assignments
 
 _MOST = 3
 """So many places are named."""
@@ -93,8 +88,8 @@ def _refuted(test: Test, model: Model, claim: str, limits: Limits) -> tuple[list
     """What some executions do that refutes ``claim``, and the first of them up to there."""
     texts: dict[str, None] = {}
     first: Execution | None = None
-    for assigned in assignments(settle_uninitialised(without_repeats(test), model, limits)):
-        for part in (assigned.test, *held(assigned.test, next_grid(model))):
+    for parts in programs(test, model, limits):
+        for part in parts:
             problem = Problem(part, model, _NOTHING, limits)
             wrong = [(when, text) for when, text in problem.misuses if MISUSES[claim].search(text)]
             while wrong and len(texts) < _MOST:
@@ -104,10 +99,7 @@ def _refuted(test: Test, model: Model, claim: str, limits: Limits) -> tuple[list
                     break
                 now = [text for when, text in wrong if problem.solver.value(when)]
                 wrong = [(when, text) for when, text in wrong if text not in now]
-                try:
-                    rebuilt = Confirmer(part, model).allowed(problem.witness())
-                except Unconfirmed as error:
-                    raise bug(test, f"an execution without meaning is not confirmed: {error}") from error
+                rebuilt = confirmed(test, problem, Confirmer(part, model))
                 place = placed_misuse(part, rebuilt) if claim == BARRIERS else None
                 texts |= dict.fromkeys(now if place is None else [place])
                 first = first or execution(part, rebuilt)

@@ -79,6 +79,10 @@ class FinalStates(Struct):
         """Whether these are all final states."""
         return self.search.exhausted and not (self.search.timeout or self.search.bounded)
 
+    def witnesses(self, what: Observed) -> dict[tuple[int, ...], Witness]:
+        """An execution for each final state, by its values of ``what``."""
+        return {values(what, found.state): found.witness for found in self.search.found}
+
     @property
     def meaningless(self) -> bool:
         """Whether the program has no meaning."""

@@ -18,12 +18,10 @@ from ptxmm.analysis.search import Question, final_states, values
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed, Witness
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.generate.names import canonical_name
 from ptxmm.generate.problem import Candidate, Orders, Separation
-from ptxmm.generate.realize import location_name, realize
-from ptxmm.generate.skeleton import Skeleton, belongs, canonical
+from ptxmm.generate.realize import canonical_name, location_name, realize
+from ptxmm.generate.skeleton import Skeleton, belongs, canonical, weaker
 from ptxmm.generate.vocabulary import KINDS, ORDERS, SCOPES, Vocabulary, thread_sizes, vocabulary
-from ptxmm.generate.weaken import weaker
 from ptxmm.program.condition import (
     Condition,
     MemoryTerm,
@@ -302,7 +300,7 @@ def states_of(test: Test, model: Model, what: Observed, limits: Limits) -> dict[
     states = final_states(Question(test, model, what, limits))
     if states.search.timeout:
         raise Timeout
-    return {values(what, found.state): found.witness for found in states.search.found}
+    return states.witnesses(what)
 
 
 def final_state(candidate: Candidate, test: Test) -> State:

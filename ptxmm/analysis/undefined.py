@@ -53,8 +53,8 @@ def misuse(
     notes: list[Note] = []
     first: Execution | None = None
     try:
-        for assigned in assignments(settle_uninitialised(without_repeats(test), model, limits)):
-            for part in (assigned.test, *held(assigned.test, next_grid(model))):
+        for parts in programs(test, model, limits):
+            for part in parts:
                 for found, reached in _raised(part, model, limits, told):
                     notes += [note for note in found if note not in notes]
                     first = first or reached
@@ -65,6 +65,13 @@ def misuse(
     return notes, first
 
 
+def programs(test: Test, model: Model, limits: Limits) -> Iterator[tuple[Test, ...]]:
+    """What stands for all executions of ``test``: for each choice of its unknown values the program itself, and those
+    in which a grid never begins."""
+    for assigned in assignments(settle_uninitialised(without_repeats(test), model, limits)):
+        yield assigned.test, *held(assigned.test, next_grid(model))
+
+
 def _raised(
     test: Test, model: Model, limits: Limits, told: Collection[str | None]
 ) -> Iterator[tuple[list[Note], Execution]]:
@@ -73,7 +80,7 @@ def _raised(
     preferred = [when for when, text in problem.misuses if text in told] or [when for when, _ in problem.misuses]
     # What a grid would do that never begins is no part of an execution; ``held`` has the others without it.
     if problem.solver.satisfiable(problem.formulas.both(problem.formulas.any(preferred), problem.program.all_begun)):
-        rebuilt = _confirmed(test, problem, confirmer)
+        rebuilt = confirmed(test, problem, confirmer)
         if rebuilt.misuse is None:
             raise bug(test, "an execution without meaning is not confirmed: it misuses nothing")
         place = placed_misuse(test, rebuilt)
@@ -82,7 +89,7 @@ def _raised(
         limits.check()
         when = problem.formulas.both(formula, problem.counts)
         if name in index().undefined and problem.solver.satisfiable(when):
-            rebuilt = _confirmed(test, problem, confirmer)
+            rebuilt = confirmed(test, problem, confirmer)
             yield list(_named(test, model, name, rebuilt)), execution(test, rebuilt)
 
 
@@ -99,8 +106,9 @@ def placed_misuse(test: Test, rebuilt: Rebuilt) -> str | None:
     return f"{' and '.join(places)}: {misuse}" if places else None
 
 
-def _confirmed(test: Test, problem: Problem, confirmer: Confirmer) -> Rebuilt:
-    """What the solver found last: an execution, or as much of one as is executed before threads stop."""
+def confirmed(test: Test, problem: Problem, confirmer: Confirmer) -> Rebuilt:
+    """What the solver found last: an execution, or as much of one as is executed before threads stop. Raises
+    ``PtxmmError`` (kind ``internal``)."""
     try:
         return confirmer.allowed(problem.witness())
     except Unconfirmed as error:

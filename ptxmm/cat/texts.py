@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from ptxmm.cat import check, leave_out
-from ptxmm.cat.ir import Coverage, Model
-from ptxmm.cat.parser import MAX_CHARACTERS, parse
+from ptxmm.cat.ir import Coverage, Model, Written
+from ptxmm.cat.parser import MAX_CHARACTERS, parse, without_comments
+from ptxmm.cat.reader import tokens
 from ptxmm.cat.shipped import SHIPPED, WITHOUT, index
 from ptxmm.cat.syntax import Include
-from ptxmm.cat.written import written
 from ptxmm.errors import PtxmmError
 from ptxmm.files import read_bytes
 
@@ -92,7 +92,7 @@ def _build(
         defaults={key: values[0] for key, values in legal.items()} | dict(own),
         left_out=left_out,
         # An included text comes before what includes it.
-        written=written(reversed(texts.values())),
+        written=_written(reversed(texts.values())),
         warnings=tuple(_warning(w) for w in resolved.warnings if Path(w.file or "").parent != SHIPPED),
     )
 
@@ -208,3 +208,24 @@ def _read(path: Path) -> check.Source:
     except UnicodeDecodeError as error:
         raise PtxmmError(f"not UTF-8 text (byte {error.start})", kind="io", file=file) from None
     return check.Source(file, text, parse(text, file))
+
+
+def _written(sources: Iterable[check.Source]) -> dict[str, Written]:
+    """The last statement that defines each name or makes each named check, of ``sources`` in the order in which their
+    statements count, which were parsed without an error."""
+    return {name: found for source in sources for name, found in _statements(source)}
+
+
+def _statements(source: check.Source) -> Iterator[tuple[str, Written]]:
+    clean = without_comments(source.text)[1]
+    found = tokens(clean) or []
+    for first, last in leave_out.statements_of(found):
+        text = " ".join(clean[found[first].start_pos : found[last - 1].end_pos].split())
+        statement = Written(source.path, clean.count("\n", 0, found[first].start_pos) + 1, text)
+        kinds = [token.type for token in found[first:last]]
+        if kinds[0] in ("FLAG", "CHECK") and kinds[-2] == "as":
+            yield str(found[last - 1]), statement
+        elif "let" in kinds[:2] or "LETREC" in kinds[:2]:
+            start = next(i for i, kind in enumerate(kinds) if kind in ("let", "LETREC"))
+            for name, _, _ in leave_out.definitions_of(found, first + start + 1, last):
+                yield name, statement

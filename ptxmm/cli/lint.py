@@ -187,7 +187,7 @@ def _results(
 def _linted(options: Options, fix: bool, item: _Item, done: int) -> Generator[_Linted | Sequence[Any], bool, None]:
     """The findings in a source, and its text with them mended. See ``workers.Step``."""
     from ptxmm.analysis.lint import lint_text
-    from ptxmm.analysis.lint.fix import mended
+    from ptxmm.analysis.lint.analysis import mended
 
     yield (None,)
     result = lint_text(item.text, item.file, options)

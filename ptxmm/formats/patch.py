@@ -30,7 +30,7 @@ class Rewrite(Struct, frozen=True):
     new: Op | None
 
 
-def patched(test: Test, rewrites: Sequence[Rewrite], wanted: Test, isa: tuple[int, int] | None = None) -> str | None:
+def patched(test: Test, rewrites: Sequence[Rewrite], wanted: Test) -> str | None:
     """The text of the file of ``test`` with ``rewrites``, read back and found to be the program ``wanted``.
 
     Instructions keep what the change is not about, if possible. None where the text can't be changed like
@@ -39,14 +39,14 @@ def patched(test: Test, rewrites: Sequence[Rewrite], wanted: Test, isa: tuple[in
     for keep in (True, False):
         try:
             text = _Patch(test, keep).text(rewrites)
-            if text is not None and same(parse(text, test.file, isa)[0], wanted):
+            if text is not None and same(parse(text, test.file)[0], wanted):
                 return text
         except PtxmmError:
             continue
     return None
 
 
-def moved(test: Test, wanted: Test, isa: tuple[int, int] | None = None) -> str | None:
+def moved(test: Test, wanted: Test) -> str | None:
     """The text of the file of ``test`` with its threads placed as in ``wanted``, read back and found to be that test.
 
     None where more has to change than what stands after the names of the threads.
@@ -66,7 +66,7 @@ def moved(test: Test, wanted: Test, isa: tuple[int, int] | None = None) -> str |
         start = done = head.end()
     text = "".join((*pieces, opened.characters[done:]))
     try:
-        return text if same(parse(text, test.file, isa)[0], wanted) else None
+        return text if same(parse(text, test.file)[0], wanted) else None
     except PtxmmError:
         return None
 

@@ -18,7 +18,7 @@ _NOWHERE = Source(Span(1, 1, 2), "")
 _SCOPES: Mapping[str, Scope] = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "sys": "sys"}
 
 
-def realize(skeleton: Skeleton, words: Vocabulary, name: str, description: str = "") -> Test:
+def realize(skeleton: Skeleton, words: Vocabulary, name: str) -> Test:
     """The test of ``skeleton``, without a condition.
 
     Stores and exchanges of a location write 1, 2, ...; additions add powers of two beyond these, so that a value tells
@@ -36,7 +36,7 @@ def realize(skeleton: Skeleton, words: Vocabulary, name: str, description: str =
                 registers[f"r{len(registers)}"] = U32 if slot.form.kind == "ld" else B32
             ops.append(op)
         threads.append(Thread(f"P{t}", placement(skeleton.places[t], words), tuple(ops), registers))
-    return Test(name=name, threads=tuple(threads), objects=_objects(skeleton), condition=None, description=description)
+    return Test(name=name, threads=tuple(threads), objects=_objects(skeleton), condition=None)
 
 
 def written_values(skeleton: Skeleton) -> dict[tuple[int, int], int]:
@@ -117,3 +117,24 @@ def _objects(skeleton: Skeleton) -> dict[str, MemoryObject]:
 
 
 __all__ = ["Form", "instruction", "location_name", "placement", "realize", "written_values"]
+
+
+_KINDS = {"ld": "R", "st": "W", "atom": "X", "red": "A", "fence": "F", "alias": "Falias"}
+_ORDERS = {"": "", "weak": "", "relaxed": "r", "acquire": "a", "release": "l", "acq_rel": "al", "sc": "sc"}
+
+
+def canonical_name(skeleton: Skeleton) -> str:
+    """The name of a program in canonical form: threads are joined by ``+``, the instructions of a thread by ``.``.
+
+    An instruction is R (ld), W (st), X (atom.exch), A (red.add) or F (fence), then its location, then its order (none
+    for weak, r relaxed, a acquire, l release, al acq_rel, sc) and the first letter of its scope (k for the cluster).
+    The places of threads are not part of it.
+    """
+    return "+".join(".".join(_slot(slot) for slot in body) for body in skeleton.threads)
+
+
+def _slot(slot: Slot) -> str:
+    form = slot.form
+    where = location_name(slot.location, slot.name) if slot.location >= 0 else ""
+    scope = "" if form.scope is None else "k" if form.scope == "cluster" else form.scope[0]
+    return f"{_KINDS[form.kind]}{where}{_ORDERS[form.order]}{scope}"

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, permutations, product
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ptxmm.generate.vocabulary import Form, Vocabulary, thread_sizes
+from ptxmm.generate.vocabulary import KINDS, ORDERS, SCOPES, Form, Vocabulary, thread_sizes
 
 
 class Slot(Struct, frozen=True):
@@ -194,3 +195,27 @@ def _paths(done: tuple[Place, ...], path: Place, levels: int) -> Iterator[Place]
     inside = {place[len(path)] for place in done if place[: len(path)] == path}
     for number in range(len(inside) + 1):
         yield from _paths(done, (*path, number), levels)
+
+
+_PLAINER = {"ld": ("ld",), "st": ("st",), "atom": ("ld", "st", "atom"), "red": ("st", "red"), "fence": ("fence",)}
+"""By the kind of an instruction those that may stand for it."""
+
+
+def weaker(skeleton: Skeleton, place: tuple[int, int], words: Vocabulary) -> Iterator[Skeleton]:
+    """``skeleton`` with the instruction at ``place`` (thread, position) in a weaker form, the weakest first: a load or
+    store for an atomic operation, a weaker order, a narrower scope."""
+    t, i = place
+    body = skeleton.threads[t]
+    old = body[i].form
+    forms = [f for f in words.forms if _strength(f) < _strength(old) and f.kind in _PLAINER.get(old.kind, ())]
+    for form in sorted(forms, key=_strength):
+        changed = (*body[:i], replace(body[i], form=form), *body[i + 1 :])
+        yield replace(skeleton, threads=(*skeleton.threads[:t], changed, *skeleton.threads[t + 1 :]))
+
+
+def _strength(form: Form) -> tuple[int, int, int]:
+    return (
+        0 if form.kind in ("ld", "st") else KINDS.index(form.kind),
+        ORDERS.index(form.order) if form.order else 0,
+        SCOPES.index(form.scope) if form.scope is not None else -1,
+    )

@@ -20,8 +20,9 @@ from ptxmm.hardware.launch import Campaign, launch
 from ptxmm.hardware.machine_code import missing, threads_of
 from ptxmm.hardware.measured import Gpu, Measured, together
 from ptxmm.hardware.seats import Seating
-from ptxmm.hardware.sibling import relaxed
 from ptxmm.program.test import Test
+from ptxmm.ptx import ops
+from ptxmm.ptx.ops import Op
 
 TOGETHER = 64
 """So many tests are built as one program."""
@@ -164,3 +165,28 @@ def placement_text(seats: Seating) -> str:
     if seats.lanes > 1:
         parts.append("1 warp" if warps == 1 else f"{warps} warps")
     return ", ".join(parts)
+
+
+def relaxed(test: Test) -> Test | None:
+    """The relaxed sibling of ``test``, to compare what is never seen with: all orders relaxed and no fences. None where
+    it has nothing of that, or branches or barriers."""
+    kept = (ops.Branch, ops.Exit, *ops.FAMILIES["mbarrier"], ops.Barrier, ops.ClusterBarrier)
+    if any(isinstance(op, kept) for _, op in test.instructions):
+        return None
+    threads = tuple(
+        replace(thread, body=tuple(weaker for op in thread.body if (weaker := _weaker(op)) is not None))
+        for thread in test.threads
+    )
+    return None if threads == test.threads else replace(test, threads=threads)
+
+
+def _weaker(op: Op) -> Op | None:
+    match op:
+        case ops.Load(sem="acquire") | ops.Store(sem="release"):
+            return replace(op, sem="relaxed")
+        case ops.Atomic() if op.sem != "relaxed":
+            return replace(op, sem="relaxed")
+        case ops.Fence() | ops.ProxyFence() | ops.GenericToAsyncFence() | ops.MbarrierInitFence():
+            return None
+        case _:
+            return op

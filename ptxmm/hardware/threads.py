@@ -6,7 +6,7 @@ has an address operand of its own, and what it is made of is not known before th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -108,36 +108,36 @@ def body(test: Test, number: int, seats: Seating, places: Places, shown: Mapping
     thread = test.threads[number]
     block = Block()
     made = _Maker(test, thread, seats.seats[number], seats, places, block, first)
-    targets = {op.target for op in thread.body if isinstance(op, ops.Branch)}
-    loops = [i for i, op in enumerate(thread.body) if isinstance(op, ops.Branch) and op.target <= i]
     for name, typ in thread.registers.items():
         block.lines.append(f".reg .{_declared(typ)} {spelled(name)};")
     block.lines.append(".reg .pred p_; .reg .b16 h_; .reg .b32 n_, w_, t_; .reg .b64 a_, lo_, hi_;")
     block.lines.append("mov.b32 n_, 0; mov.b32 w_, 0;")
     block.lines += [made.initial(name, typ) for name, typ in thread.registers.items()]
+    block.lines += _instructions(thread, made)
+    logged = [name for name in thread.registers if name in shown]
+    kept = [name for name, typ in thread.registers.items() if typ.kind != "pred" and name not in shown]
+    for position, name in enumerate((*logged, *kept)):
+        block.lines.append(_out(f"%[o{position}]", spelled(name), thread.registers[name]))
+    block.lines.append("mov.b32 %[w], w_;")
+    return Body(tuple(block.inputs), tuple(block.lines), tuple((shown[name], name) for name in logged), tuple(kept))
+
+
+def _instructions(thread: Thread, made: _Maker) -> Iterator[str]:
+    """The instructions of a thread with their labels; a loop that goes on for too long ends the thread."""
+    targets = {op.target for op in thread.body if isinstance(op, ops.Branch)}
+    loops = [i for i, op in enumerate(thread.body) if isinstance(op, ops.Branch) and op.target <= i]
     bound = WAITS if any(isinstance(op, ops.MbarrierWait) and op.kind == "try_wait" for op in thread.body) else LOOPS
     for index, op in enumerate(thread.body):
         if index in targets:
-            block.lines.append(f"L_{index}:")
+            yield f"L_{index}:"
         if index in loops:
-            block.lines.append(f"add.u32 n_, n_, 1; setp.ge.u32 p_, n_, {bound}; @p_ bra L_lost;")
-        block.lines += made.instruction(op)
+            yield f"add.u32 n_, n_, 1; setp.ge.u32 p_, n_, {bound}; @p_ bra L_lost;"
+        yield from made.instruction(op)
     if len(thread.body) in targets:
-        block.lines.append(f"L_{len(thread.body)}:")
+        yield f"L_{len(thread.body)}:"
     if loops:
-        block.lines += ["bra.uni L_end;", "L_lost:", "mov.b32 w_, 1;"]
-    block.lines.append("L_end:")
-    written = [name for name in thread.registers if thread.registers[name].kind != "pred" or name in shown]
-    outputs = [name for name in written if name in shown] + [name for name in written if name not in shown]
-    for position, name in enumerate(outputs):
-        block.lines.append(_out(f"%[o{position}]", spelled(name), thread.registers[name]))
-    block.lines.append("mov.b32 %[w], w_;")
-    return Body(
-        tuple(block.inputs),
-        tuple(block.lines),
-        tuple((shown[name], name) for name in outputs if name in shown),
-        tuple(name for name in outputs if name not in shown),
-    )
+        yield from ("bra.uni L_end;", "L_lost:", "mov.b32 w_, 1;")
+    yield "L_end:"
 
 
 def _declared(typ: Type) -> str:

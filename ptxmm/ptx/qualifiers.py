@@ -75,14 +75,9 @@ def _looks_like_type(name: str) -> bool:
     return name[:1] in ("b", "u", "s", "f") and name[1:].isdecimal()
 
 
-def form_of(instruction: Instruction, dialect: bool) -> Form:
-    """The row of the table for ``instruction``. Raises ``PtxmmError``: unknown, not supported, or of the other
-    dialect."""
-    return row_of(instruction, dialect).form
-
-
 def row_of(instruction: Instruction, dialect: bool, isa: tuple[int, int] = DEFAULT_ISA) -> Row:
-    """As ``form_of``, with the index of its qualifiers; ``isa`` is the PTX ISA version that errors speak of."""
+    """The row of the table for ``instruction``, with the index of its qualifiers; ``isa``: the PTX ISA version that
+    errors speak of. Raises ``PtxmmError``: unknown, not supported, or of the other dialect."""
     rows = rows_of(instruction.opcode, dialect)
     if len(rows) == 1 and not rows[0].words:
         return rows[0]

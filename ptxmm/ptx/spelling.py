@@ -63,9 +63,9 @@ class Spelling(Struct, frozen=True):
         """Destinations: one register or a vector."""
         return listed([self.sink(r) for r in items])
 
-    def operands(self, items: Sequence[ops.Operand], typ: Type = _BITS) -> str:
+    def operands(self, items: Sequence[ops.Operand]) -> str:
         """Source operands: one or a vector."""
-        return listed([self.operand(v, typ) for v in items])
+        return listed([self.operand(v, _BITS) for v in items])
 
 
 def listed(texts: Sequence[str]) -> str:
@@ -78,6 +78,6 @@ def dotted(*parts: str | None) -> str:
     return ".".join(part for part in parts if part is not None)
 
 
-def refuse(op: Op, message: str) -> PtxmmError:
-    """The error for what the language cannot say, at the instruction."""
-    return PtxmmError(message, kind="unsupported").at(op.source.span)
+def refuse(op: Op, message: str, hint: str | None = None) -> PtxmmError:
+    """The error (kind ``unsupported``) for what cannot be said or followed, at the instruction."""
+    return PtxmmError(message, kind="unsupported", hint=hint).at(op.source.span)

@@ -8,7 +8,7 @@ from itertools import chain
 from ptxmm.errors import Span
 from ptxmm.ptx import syntax
 from ptxmm.ptx.qualified import Qualified
-from ptxmm.ptx.qualifiers import DEFAULT_ISA, form_of, too_new
+from ptxmm.ptx.qualifiers import DEFAULT_ISA, row_of, too_new
 from ptxmm.ptx.table import Form, Version
 from ptxmm.ptx.tables.form import CLUSTER, EVICT, PREFETCH, V6
 
@@ -32,13 +32,13 @@ _SINK = Version((7, 1), 80)
 _UNIFIED = Version((8, 0), 90)
 
 
-def requires(instruction: syntax.Instruction, *, dialect: bool = False, predicates: Container[str] = ()) -> Version:
+def requires(instruction: syntax.Instruction, *, predicates: Container[str] = ()) -> Version:
     """The first PTX ISA version and target that have ``instruction`` (the latest of its qualifiers and operands).
 
     ``sm`` is the number of the target without the suffix of its architecture-specific features: ``tensormap.replace``
     and ``wgmma`` need sm_90a. ``predicates`` are registers that are predicates (for ``cp.async``).
     """
-    form = form_of(instruction, dialect)
+    form = row_of(instruction, dialect=False).form
     given = {name for name, _ in instruction.qualifiers}
     versions = [form.since, *(version for needed, version in newer(form) if given.issuperset(needed))]
     versions += (version for version, _, _ in _of_operands(form, instruction, predicates))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -28,22 +28,26 @@ def table(entries: Iterable[Entry[Swept]], page: Page) -> Iterator[str]:
         counts.setdefault((report.model, group(report)), Counter())[report.said] += 1
         if report.finding:
             yield page.style.paint(f"{clean(report.test)}  {report.model}  expected {report.expected}", "red")
-    words = [word for word in get_args(Said) if any(count[word] for count in counts.values())]
-    rows = [("", "", "tests", *words)]
-    rows += [(*name, str(count.total()), *(str(count[word]) for word in words)) for name, count in counts.items()]
-    if len(counts) > 1:
-        whole = sum(counts.values(), Counter())
-        rows.append(("all", "", str(whole.total()), *(str(whole[word]) for word in words)))
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    if total:
-        for row in rows:
-            cells = [f"{c:{w}}" if k < 2 else f"{c:>{w}}" for k, (c, w) in enumerate(zip(row, widths, strict=True))]
-            yield "  ".join(cells).rstrip()
+    yield from _rows(counts)
     seconds = time.perf_counter() - page.start
     rate = f": {(total - kept) / seconds:.0f} a second" if total > kept else ""
     known = f", {kept} known before" if kept else ""
     wrong = f", {errors} {'error' if errors == 1 else 'errors'}" if errors else ""
     yield f"{total} checked in {seconds:.1f} s{rate}{known}{wrong}"
+
+
+def _rows(counts: Mapping[tuple[str, str], Counter[str]]) -> Iterator[str]:
+    """The tests of each model and group, and of all if there are several."""
+    words = [word for word in get_args(Said) if any(count[word] for count in counts.values())]
+    named = list(counts.items())
+    if len(counts) > 1:
+        named.append((("all", ""), sum(counts.values(), Counter())))
+    rows = [("", "", "tests", *words)] if counts else []
+    rows += [(*name, str(count.total()), *(str(count[word]) for word in words)) for name, count in named]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [f"{c:{w}}" if k < 2 else f"{c:>{w}}" for k, (c, w) in enumerate(zip(row, widths, strict=True))]
+        yield "  ".join(cells).rstrip()
 
 
 def group(report: Swept) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.analysis.observe import memory_name, outcome, register_name
+from ptxmm.analysis.observe import address, memory_name, outcome, register_name
 from ptxmm.analysis.result import Value
 from ptxmm.cat import Model
 from ptxmm.engines.result import Limits, Observed
@@ -142,7 +142,7 @@ def _name(test: Test, term: Term) -> str:
         case IntegerTerm(value):
             return str(value)
         case AddressTerm(key, offset):
-            return f"&{key}+{offset}" if offset else f"&{key}"
+            return address(key, offset)
 
 
 def wording(test: Test, item: Proposition, inside: str = "") -> str:

@@ -9,6 +9,8 @@ from ptxmm.cuda import Instruction
 _CLOCKS = ("%clock", "%globaltimer", "%pm")
 ORDERS = ("relaxed", "acquire", "release", "acq_rel", "volatile", "sc")
 SCOPES = ("cta", "cluster", "gpu", "sys")
+FENCE_CALLS = frozenset({"__threadfence", "__threadfence_block", "__threadfence_system"})
+"""The functions of CUDA C++ that are thread fences."""
 
 
 _EFFECTS: dict[str, tuple[tuple[frozenset[str], str], ...]] = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ptxmm.analysis.lint.effects import fences, order
+from ptxmm.analysis.lint.effects import FENCE_CALLS, SCOPES, fences, order, scope
 from ptxmm.analysis.lint.finding import Finding, Rule, Site
 from ptxmm.analysis.lint.names import words
 from ptxmm.cuda import Instruction
@@ -30,7 +30,6 @@ _FLAG_WORDS = frozenset(
 _FLAGS = frozenset(split("flag flags lock mutex ready done signal semaphore status"))
 _RELEASES = frozenset(split("release unlock signal publish notify"))
 _WAITS = frozenset(split("wait poll spin"))
-_FENCE_CALLS = frozenset(split("__threadfence __threadfence_block __threadfence_system"))
 _ORDER_WORDS = frozenset({"acquire", "release", "relaxed"})
 
 
@@ -48,8 +47,7 @@ def _scope(site: Site, instruction: Instruction) -> Iterator[Finding]:
     if problem is not None and "needs a scope" in problem.message:
         yield site.at("PTX401", problem, problem.message, problem.hint or "add .cta, .cluster, .gpu or .sys")
     named = [word for word in ("acquire", "release", "acq_rel") if word in instruction.qualifiers]
-    scopes = {"cta", "cluster", "gpu", "sys"}
-    if instruction.opcode in ("atom", "red") and named and scopes.isdisjoint(instruction.qualifiers):
+    if instruction.opcode in ("atom", "red") and named and set(SCOPES).isdisjoint(instruction.qualifiers):
         if "async" in instruction.qualifiers:
             return
         message = f"`{instruction.mnemonic}` has no scope, which means .gpu"
@@ -63,7 +61,7 @@ def _old(site: Site, instruction: Instruction) -> Iterator[Finding]:
     if instruction.opcode == "membar" and "proxy" not in instruction.qualifiers:
         if named & {"membar", "threadfence"}:
             return
-        level = {"cta": "cta", "gl": "gpu", "sys": "sys"}.get(next(iter(instruction.qualifiers), ""), "gpu")
+        level = scope(instruction) or "gpu"
         message = f"`{instruction.mnemonic}` is `fence.sc.{level}`, the most expensive fence"
         hint = f"fence.acq_rel.{level} orders release and acquire patterns; fence.sc.{level} where it must be sc"
         yield site.at("PTX403", instruction, message, hint)
@@ -147,7 +145,7 @@ def _fence_before(site: Site) -> str | None:
     if index in site.facts.fences:
         return site.facts.fences[index]
     before = [token.text for token in site.unit.tokens[max(0, index - 4) : index]]
-    return f"{before[0]}()" if before[1:] == ["(", ")", ";"] and before[0] in _FENCE_CALLS else None
+    return f"{before[0]}()" if before[1:] == ["(", ")", ";"] and before[0] in FENCE_CALLS else None
 
 
 def _plain(instruction: Instruction) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ptxmm.analysis.lint.effects import FENCE_CALLS
 from ptxmm.analysis.lint.finding import Finding, Rule
 from ptxmm.cuda import Unit
 from ptxmm.cuda.source import Token
@@ -17,7 +18,6 @@ RULES = (
          "a barrier of the CTA, or an aligned instruction, that only one thread executes", "PTX ISA 9.7.14.1"),
     Rule("PTX408", "plain-flag-store", "warning", "a plain store of a flag right after a fence", "PTX ISA 8.7.1, 8.8"),
 )  # fmt: skip
-_FENCES = frozenset({"__threadfence", "__threadfence_system", "__threadfence_block"})
 _FLAGS = ("flag", "ready", "done", "lock", "signal", "semaphore", "mutex", "status")
 _ATOMICS = frozenset({"volatile", "atomic", "atomic_ref"})
 
@@ -133,7 +133,7 @@ def _aligned(body: list[Token], at: int) -> Token | None:
 def _stores(body: list[Token], pointers: frozenset[str]) -> Iterator[Finding]:
     """``__threadfence(); *flag = 1;``."""
     for index, token in enumerate(body):
-        if token.text not in _FENCES or [t.text for t in body[index + 1 : index + 4]] != ["(", ")", ";"]:
+        if token.text not in FENCE_CALLS or [t.text for t in body[index + 1 : index + 4]] != ["(", ")", ";"]:
             continue
         statement: list[Token] = []
         for other in body[index + 4 : index + 40]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxmm.analysis.lint.effects import SCOPES, fences, order, scope
+from ptxmm.analysis.lint.effects import FENCE_CALLS, SCOPES, fences, order, scope
 from ptxmm.analysis.lint.finding import Finding, Rule, Site
 from ptxmm.analysis.lint.names import parts, words
 from ptxmm.cuda import Instruction
@@ -23,7 +23,7 @@ _ACCESS_WORDS = frozenset(split("ld load st store atom atomic atomics red reduce
 _FENCE_WORDS = frozenset({"fence", "membar", "threadfence"})
 _ACTS = _ACCESS_WORDS | {"acquire", "release", "relaxed", "acq", "volatile"}
 _WIDTH = {name: number for number, name in enumerate(SCOPES)}
-_FENCE_CALLS = frozenset({"__threadfence", "__threadfence_block", "__threadfence_system", "atomic_thread_fence"})
+_FENCE_CALLS = FENCE_CALLS | {"atomic_thread_fence"}
 
 
 def check(site: Site) -> Iterator[Finding]:

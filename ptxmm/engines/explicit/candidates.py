@@ -95,9 +95,7 @@ def relevant_reads(
     """The reads whose values decide the paths, the observed registers or the observed memory, or whether writes are of
     the same value, directly or through writes."""
     work: list[tuple[int, Node]] = [(t, node) for t, path in enumerate(paths) for node, _ in path.constraints]
-    for t, name in registers:
-        if name in paths[t].trace.registers:
-            work.append((t, paths[t].trace.registers[name]))
+    work += [(t, paths[t].trace.registers[name]) for t, name in registers if name in paths[t].trace.registers]
     seen_writes = {w for writes in finals.slots.values() for w in writes}
     test = layout.scene.test
     if test.same_value is not None:

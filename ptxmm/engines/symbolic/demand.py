@@ -44,34 +44,30 @@ class Demand:
             value = self._evaluator.value(node)
             assert isinstance(value, Relation)
             return value if asked is None else _only(value, asked)
-        a, b, c = (*node.operands, None, None)[:3]
-        match node.operator:
-            case "union":
-                assert a is not None and b is not None
+        match node.operator, node.operands:
+            case "union", (Node() as a, Node() as b):
                 return algebra.union(self._within(a, asked), self._within(b, asked))
-            case "intersection" | "difference":
-                assert a is not None and b is not None
-                if node.operator == "intersection" and a.index in self._apart:
+            case "intersection", (Node() as a, Node() as b):
+                if a.index in self._apart:
                     a, b = b, a  # the other one says what is asked of it
                 first = self._within(a, asked)
-                return (algebra.intersection if node.operator == "intersection" else algebra.difference)(
-                    first, self._within(b, _pairs(first))
-                )
-            case "restrict":
-                assert b is not None
-                left, right = (self._set(end) for end in (a, c))
+                return algebra.intersection(first, self._within(b, _pairs(first)))
+            case "difference", (Node() as a, Node() as b):
+                first = self._within(a, asked)
+                return algebra.difference(first, self._within(b, _pairs(first)))
+            case "restrict", (a, Node() as b, c):
+                left, right = self._set(a), self._set(c)
                 ends = [_members(right) if _members(left) >> x & 1 else 0 for x in range(algebra.size)]
                 both = ends if asked is None else [x & y for x, y in zip(ends, asked, strict=True)]
                 return algebra.restrict(left, self._within(b, both), right)
-            case "inverse":
-                assert a is not None
+            case "inverse", (Node() as a,):
                 return algebra.inverse(self._within(a, None if asked is None else inverted(asked)))
-            case "optional":
-                assert a is not None
+            case "optional", (Node() as a,):
                 whole = algebra.optional(self._within(a, asked))
                 return whole if asked is None else _only(whole, asked)
-        assert a is not None and b is not None
-        return self._sequence(a, b, asked)
+            case "sequence", (Node() as a, Node() as b):
+                return self._sequence(a, b, asked)
+        raise AssertionError(node.operator)
 
     def _sequence(self, a: Node, b: Node, asked: _Pairs) -> Relation:
         algebra = self._algebra

@@ -91,13 +91,14 @@ class Problem:
         reading = replace(reading, told=axioms and not variations and is_shipped(model))
         asked = (*memory, *observed.registers, *named, *test.compared)
         observable = {term.thread for term in asked if isinstance(term, RegisterTerm)}
-        self.alike = interchangeable(test, observable) if axioms and not variations else []
+        exact = axioms and not variations  # every execution is one of ``test`` under ``model``
+        self.alike = interchangeable(test, observable) if exact else []
         known = known_before(test, model, reading, self.alike, limits.check)
-        if axioms and not variations:
+        if exact:
             known = replace(known, never=known.never | never_read(test, model, reading, limits.check))
         program, base, evaluator = _program(test, model, asked, reading, limits, variations or {}, known)
         self.program, self.base, self.evaluator = program, base, evaluator
-        orders = total_fence_orders(model, program, base, evaluator) if axioms and not variations else []
+        orders = total_fence_orders(model, program, base, evaluator) if exact else []
         program.algebra.orders = [dict(order.pairs()) for order in orders]
         self.formulas = program.formulas
         algebra = program.algebra
@@ -111,13 +112,7 @@ class Problem:
         if reading.direct:
             program.constraints += acyclicity(algebra, base.relation("co"), self._left)
         self.flags: list[tuple[str, Formula]] = []
-        demand = Demand(evaluator, algebra)
-        for axiom in model.axioms:
-            limits.check()
-            if axiom.flag:
-                self.flags.append((axiom.name, self._holds(axiom, demand.value(axiom))[0]))
-            elif axioms:
-                program.constraints += self._holds(axiom, demand.value(axiom))
+        self._check(model, axioms, limits)
         if variations:
             self._fences_only()
         if "sync_fence" in model.names():
@@ -126,18 +121,31 @@ class Problem:
         self._sources: dict[tuple[Cell, int], tuple[Source]] = {}
         self._groups: dict[tuple[Source, ...], tuple[Source, ...]] = {}
         self._unroll = limits.unroll
-        self._passing = TRUE
-        if test.filter is not None:
-            program.constraints.append(self.formulas.either(-program.finished, self.formula(test.filter)))
-            early = known_filter(test)
-            assert early is not None
-            self._passing = self.formulas.either(program.finished, self.formula(early))
+        self._passing = self._filtered()
         shown = shown or bool(program.undefined)  # of which one is told
         self.solver = Solver(self.formulas, limits, orders, [*map(Acyclic, self._left)], program.lookups, shown=shown)
         for formula in program.constraints:
             self.solver.require(formula)
         for a, b in program.exclusive:
             self.solver.exclude(a, b)
+
+    def _check(self, model: Model, axioms: bool, limits: Limits) -> None:
+        """Require the axioms of ``model``, if they count, and say when its flags are raised."""
+        demand = Demand(self.evaluator, self.program.algebra)
+        for axiom in model.axioms:
+            limits.check()
+            if axiom.flag:
+                self.flags.append((axiom.name, self._holds(axiom, demand.value(axiom))[0]))
+            elif axioms:
+                self.program.constraints += self._holds(axiom, demand.value(axiom))
+
+    def _filtered(self) -> Formula:
+        """Require the filter of finished executions; whether others may pass it however they would go on."""
+        program, early = self.program, known_filter(self.test)
+        if self.test.filter is None or early is None:
+            return TRUE
+        program.constraints.append(self.formulas.either(-program.finished, self.formula(self.test.filter)))
+        return self.formulas.either(program.finished, self.formula(early))
 
     @property
     def misuses(self) -> list[tuple[Formula, str]]:
@@ -252,15 +260,11 @@ class Problem:
         def pairs(order: Mapping[tuple[int, int], Formula]) -> frozenset[tuple[EventId, EventId]]:
             return frozenset((events[a].id, events[b].id) for (a, b), when in order.items() if value(when))
 
-        reads = {e.number: e for e in events if e.kind == "R" and value(e.presence)}
-        sources: dict[EventId, list[Source]] = {e.id: [] for e in reads.values()}
-        for cell, readers in program.rf.items():
-            for number in readers.keys() & reads.keys():
-                sources[events[number].id] += self._taken(cell, readers[number], value)
+        reads = [e for e in events if e.kind == "R" and value(e.presence)]
         scenarios = [scenario for scenario, selector in program.scenarios if value(selector)]
         return Witness(
-            self._values(reads.values(), scenarios),
-            {read: self._shared(found) for read, found in sources.items()},
+            self._values(reads, scenarios),
+            self._read(reads),
             pairs(program.co),
             pairs(program.fsc),
             dict(step for scenario in scenarios for step in scenario.phases),
@@ -269,8 +273,16 @@ class Problem:
             tuple(step for scenario in scenarios for step in scenario.order),
             None if value(program.final) else self._unroll,
             any(scenario.misuse is not None for scenario in scenarios),
-            frozenset(e.id for e in reads.values() if program.unseen.returned(e.id, [p.physical for p in e.places])),
+            frozenset(e.id for e in reads if program.unseen.returned(e.id, [p.physical for p in e.places])),
         )
+
+    def _read(self, reads: Iterable[Event]) -> dict[EventId, tuple[Source, ...]]:
+        """Where each read takes its bytes from."""
+        taken: dict[int, list[Source]] = {e.number: [] for e in reads}
+        for cell, readers in self.program.rf.items():
+            for number in readers.keys() & taken.keys():
+                taken[number] += self._taken(cell, readers[number], self.solver.value)
+        return {self.program.events[number].id: self._shared(found) for number, found in taken.items()}
 
     def _values(self, reads: Iterable[Event], scenarios: Iterable[Scenario]) -> dict[EventId, int]:
         """What reads, arrivals and waits return, and predicates that may be either."""

@@ -164,13 +164,10 @@ def skeleton(test: Test, reading: Reading, check: Callable[[], None]) -> Program
     if _borders(machine) or not all(_settled(event) for event in machine.events):
         return None
     program = _program(last, frozenset())
-    if any(step.presence != TRUE for thread in last.threads for step in thread.barriers):
+    meetings = _only_meetings(test, last, check)
+    if meetings is None:
         return None
-    if any(thread.barriers for thread in last.threads):
-        found = scenarios(test, machine.formulas, last.threads, check)
-        if any(s.misuse or s.waiting for s in found) or len({s.group for s in found}) < len(found):
-            return None
-        program.scenarios += [(scenario, TRUE) for scenario in found]
+    program.scenarios += [(scenario, TRUE) for scenario in meetings]
     for cell, initial in program.initial.items():
         at = [e for e in machine.events if any(p.contains(cell) for p in e.places)]
         writes = [initial, *(e.number for e in at if e.kind == "W")]
@@ -178,6 +175,16 @@ def skeleton(test: Test, reading: Reading, check: Callable[[], None]) -> Program
         for pair in permutations(writes[1:], 2):
             program.co[pair] = machine.formulas.variable()
     return program
+
+
+def _only_meetings(test: Test, last: _Run, check: Callable[[], None]) -> list[Scenario] | None:
+    """How the threads meet at barriers, if they all come there and there is one way; else None."""
+    steps = [step for thread in last.threads for step in thread.barriers]
+    if any(step.presence != TRUE for step in steps):
+        return None
+    found = scenarios(test, last.machine.formulas, last.threads, check) if steps else []
+    one_way = len({scenario.group for scenario in found}) == len(found)
+    return found if one_way and not any(scenario.misuse or scenario.waiting for scenario in found) else None
 
 
 _PLAIN = (

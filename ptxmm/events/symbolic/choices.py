@@ -176,22 +176,24 @@ def _whole(program: Program, read: Event, borders: dict[tuple[str, int], list[Fo
             program.constraints.append(formulas.any([divided, -chosen, after]))
 
 
+def _may_give(program: Program, machine: Machine, read: Event, cell: Cell, presence: Formula, write: int) -> Formula:
+    """When ``write``, which may be that of the initial value, may give ``cell`` to a ``read`` that is there."""
+    never = machine.setting.known.never
+    if write >= len(program.events):
+        return FALSE if (read.id, None) in never else presence
+    event = program.events[write]
+    if event.id == read.id or _needs(event, read.number) or (read.id, event.id) in never:
+        return FALSE
+    return program.formulas.all([presence, event.presence, program.covers(write, cell)])
+
+
 def _read_cell(
     program: Program, machine: Machine, read: Event, cell: Cell, presence: Formula, writes: list[int]
 ) -> None:
-    formulas, never = program.formulas, machine.setting.known.never
+    formulas = program.formulas
     values = program.read_cells[read.number][cell]
-    candidates: list[tuple[int, Formula, Domain]] = []
-    for write in writes:
-        if write < len(program.events):
-            event = program.events[write]
-            if event.id == read.id or _needs(event, read.number) or (read.id, event.id) in never:
-                continue
-            when = formulas.all([presence, event.presence, program.covers(write, cell)])
-        else:
-            when = FALSE if (read.id, None) in never else presence
-        if when != FALSE:
-            candidates.append((write, when, program.written(write, cell)))
+    sources = ((write, _may_give(program, machine, read, cell, presence, write)) for write in writes)
+    candidates = [(write, when, program.written(write, cell)) for write, when in sources if when != FALSE]
     makers: dict[int, int] = {}
     for _, _, domain in candidates:
         for value in () if isinstance(domain, Bits) else domain:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.errors import Span
-from ptxmm.formats.initializers import MAX_ELEMENTS, TYPES
+from ptxmm.formats.initializers import MAX_ELEMENTS
 from ptxmm.formats.modules.libcu import EXAMPLES, LibraryType, NotLibrary, library_type
 from ptxmm.formats.modules.table import Table
 from ptxmm.formats.modules.tensormaps import ENCODED, TensorMapSpec, encoded, tensormap_of
@@ -113,18 +113,11 @@ def _fields(table: Table, items: list[Any]) -> tuple[Piece, ...]:
             found.append(Piece(offset, None, value, True))
             offset += TENSORMAP_BYTES
             continue
-        type_ = _type(table, "args", name)
+        type_ = table.type("args", name)
         offset = -(-offset // type_.bytes) * type_.bytes
         found.append(Piece(offset, type_, _scalar(table, "args", value)))
         offset += type_.bytes
     return tuple(found)
-
-
-def _type(table: Table, key: str, name: object) -> Type:
-    found = TYPES.get(f".{name}") if isinstance(name, str) else None
-    if found is None or found.kind == "pred":
-        raise table.error(key, f"`{name}` is not a type of a variable", "as in u32, s64, f32, b8")
-    return found
 
 
 def object_of(table: Table, name: str, value: object) -> ObjectSpec:
@@ -154,7 +147,7 @@ def _described(
 ) -> ObjectSpec:
     if "tensormap" in value:
         return ObjectSpec(name, span, Type("b", 8), 128, None, tensormap_of(table, name, value["tensormap"]))
-    type_ = library.type if library else _type(table, name, value["type"]) if "type" in value else None
+    type_ = library.type if library else table.type(name, value["type"]) if "type" in value else None
     count = table.number(value, "count", 1, MAX_ELEMENTS, name)
     given = value.get("init", made)
     if library is not None and given != "unknown":

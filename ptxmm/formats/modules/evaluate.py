@@ -1,6 +1,6 @@
 """What an instruction that only computes gives for known values: numbers, and addresses of variables.
 
-The arithmetic is that of the interpreter (``events.arithmetic``).
+The arithmetic is that of the interpreter (``events.explicit.values.arithmetic``).
 """
 
 from __future__ import annotations

@@ -146,14 +146,7 @@ def _decode_error(text: Text, message: str) -> PtxmmError:
 def _launch(table: Table, file: str, text: str, whole: bool) -> Launch:
     data = table.data
     several = "grids" in data
-    known = (*_WHOLE, *KEYS)
-    wrong = [
-        table.error(key, f"`{key}` is said of a grid", "write it below a [[grids]]")
-        if key in PLACED
-        else table.error(key, f"`{key}` is not part of a launch specification", _closest(key, known))
-        for key in data
-        if key not in known
-    ]
+    wrong = _unknown(table)
     told = teller(wrong)
     parts = told(lambda: _parts(table), [table])
     for part in parts if several else ():
@@ -199,6 +192,18 @@ def _launch(table: Table, file: str, text: str, whole: bool) -> Launch:
     if wrong:
         raise together(wrong)
     return launch
+
+
+def _unknown(table: Table) -> list[PtxmmError]:
+    """What stands in a launch and is not said of one."""
+    known = (*_WHOLE, *KEYS)
+    return [
+        table.error(key, f"`{key}` is said of a grid", "write it below a [[grids]]")
+        if key in PLACED
+        else table.error(key, f"`{key}` is not part of a launch specification", _closest(key, known))
+        for key in table.data
+        if key not in known
+    ]
 
 
 def _parts(table: Table) -> list[Table]:

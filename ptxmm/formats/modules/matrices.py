@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from ptxmm.formats.modules.evaluate import Known, Placed, evaluate
 from ptxmm.formats.modules.objects import Object
-from ptxmm.formats.text import at
 from ptxmm.program.shared.descriptors import ADDRESSES, Matrix, decoded, described, pieces
 from ptxmm.ptx import ops
+from ptxmm.ptx.spelling import refuse
 
 Layout = Mapping[str, int]
 """Where each variable of shared memory begins in its window."""
@@ -85,21 +85,21 @@ def matrices(
 ) -> ops.Wgmma:
     """``op`` with its descriptors decoded. Raises ``PtxmmError`` (kind ``unsupported``) where they can't be."""
     if op.metadata is not None:
-        raise _refused(op, "products of sparse matrices are not followed in a kernel")
+        raise refuse(op, "products of sparse matrices are not followed in a kernel")
     given = [op.b] if isinstance(op.a, tuple) else [op.b, op.a]
     found: list[tuple[tuple[ops.Address, int], ...]] = []
     for descriptor, (lines, transposed, _) in zip(given, described(op), strict=True):
         item = value(descriptor)
         if not isinstance(item, tuple):
             message = "a matrix descriptor that the launch does not decide"
-            raise _refused(op, message, "compute it from the address of a variable in shared memory (9.7.16.5.1.2.7)")
+            raise refuse(op, message, "compute it from the address of a variable in shared memory (9.7.16.5.1.2.7)")
         sides = {
             _named(op, decoded(number), lines, transposed, variables, way)
             for number, way in zip(item, ways, strict=True)
         }
         if len(sides) > 1:
             message = "which bytes this matrix has depends on where its variable lies in shared memory"
-            raise _refused(op, message, "align it to as many bytes as the pattern has (9.7.16.5.1.2.6), as 1024")
+            raise refuse(op, message, "align it to as many bytes as the pattern has (9.7.16.5.1.2.6), as 1024")
         found += sides
     zero = ops.Imm(0)
     return replace(op, a=op.a if isinstance(op.a, tuple) else zero, b=zero, matrices=tuple(found))
@@ -110,14 +110,14 @@ def _named(
 ) -> tuple[tuple[ops.Address, int], ...]:
     """The pieces of a matrix as places in variables."""
     if matrix.base:
-        raise _refused(op, "a matrix with a base offset is not followed")
+        raise refuse(op, "a matrix with a base offset is not followed")
     if any(start + variables[name].size > ADDRESSES for name, start in way.items()):
-        raise _refused(op, "shared memory beyond the addresses of descriptors is not followed")
+        raise refuse(op, "shared memory beyond the addresses of descriptors is not followed")
     found: list[tuple[ops.Address, int]] = []
     for address, size in pieces(matrix, lines, transposed):
         name = _within(address, size, variables, way) or _within(matrix.start, 1, variables, way)
         if name is None:
-            raise _refused(op, "a matrix that begins in no variable of shared memory")
+            raise refuse(op, "a matrix that begins in no variable of shared memory")
         found.append((ops.Address(ops.Sym(name, 0), address - way[name]), size))
     return tuple(sorted(found, key=lambda piece: (piece[0].base.name, piece[0].offset)))  # type: ignore[union-attr]
 
@@ -126,7 +126,3 @@ def _within(address: int, size: int, variables: Mapping[str, Object], way: Layou
     """The variable in which so many bytes lie."""
     inside = (n for n, start in way.items() if start <= address and address + size <= start + variables[n].size)
     return next(inside, None)
-
-
-def _refused(op: ops.Wgmma, message: str, hint: str | None = None) -> Exception:
-    return at(message, op.source.span, kind="unsupported", hint=hint)

@@ -204,17 +204,21 @@ def _declared(
     wanted |= set(named(launch.condition)) & variables.keys()
     waiting = list(wanted)
     while waiting:
-        for value in variables[waiting.pop()].initial or ():
-            name = value.target.name if isinstance(value, AddressOf | TensorMapValue) else None
-            if name is not None and name in variables and name not in wanted:
-                wanted.add(name)
-                waiting.append(name)
-    for name in variables:
-        if name in wanted and variables[name].count == 0:
-            message = f"`{name}` is dynamic shared memory, of which this launch has none"
-            grid = next(kernel.grid for kernel in kernels if name in kernel.variables)
+        more = _pointed_to(variables[waiting.pop()]) & variables.keys() - wanted
+        wanted |= more
+        waiting += more
+    declared = [item for name, item in variables.items() if name in wanted]
+    for item in declared:
+        if item.count == 0:
+            message = f"`{item.name}` is dynamic shared memory, of which this launch has none"
+            grid = next(kernel.grid for kernel in kernels if item.name in kernel.variables)
             raise launch.error(grid.spans["shared"], message, hint="say how many bytes: shared = 1024")
-    return tuple(_declaration(v, v.space) for name, v in variables.items() if name in wanted)
+    return tuple(_declaration(item, item.space) for item in declared)
+
+
+def _pointed_to(item: Object) -> set[str]:
+    """The variables that the initial value of ``item`` names."""
+    return {value.target.name for value in item.initial or () if isinstance(value, AddressOf | TensorMapValue)}
 
 
 def _declaration(item: Object, space: str) -> Variable:

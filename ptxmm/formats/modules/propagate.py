@@ -161,10 +161,7 @@ class Propagation:
         holds = self.holds(environment, op.guard)
         if not written or holds is False:
             return environment
-        found: dict[str, Known] = {}
-        if pc not in self.code.refused:
-            shown = isinstance(op, ops.SetPredicate)
-            found = evaluate(op, lambda operand: self.value(environment, operand, shown), self.variables) or {}
+        found = {} if pc in self.code.refused else self.computed(op, environment)
         out = self.without_facts(environment, written)
         if isinstance(op, ops.SetPredicate) and holds and op.complement is None and op.boolop is None:
             self.note(op, environment, out)
@@ -174,10 +171,21 @@ class Propagation:
                 out.pop(name, None)
             else:
                 out[name] = value & self.mask(name) if isinstance(value, int) else value
-        if self.ways and holds and not found and pc not in self.code.refused:
-            made = placed(op, lambda operand: self.placed(environment, operand), self.variables, self.ways)
-            out.update({"@" + name: tuple(n & self.mask(name) for n in numbers) for name, numbers in made.items()})
+        if holds and not found and pc not in self.code.refused:
+            out |= self._layouts(op, environment)
         return out
+
+    def _layouts(self, op: ops.Op, environment: Environment) -> Environment:
+        """The registers of which ``op`` makes addresses that are known in some layouts."""
+        if not self.ways:
+            return {}
+        made = placed(op, lambda operand: self.placed(environment, operand), self.variables, self.ways)
+        return {"@" + name: tuple(n & self.mask(name) for n in numbers) for name, numbers in made.items()}
+
+    def computed(self, op: ops.Op, environment: Environment) -> dict[str, Known]:
+        """The registers that ``op`` gives a known value."""
+        shown = isinstance(op, ops.SetPredicate)
+        return evaluate(op, lambda operand: self.value(environment, operand, shown), self.variables) or {}
 
     def mask(self, name: str) -> int:
         """All bits of a register."""

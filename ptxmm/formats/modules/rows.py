@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.evaluate import Generic, Known
 from ptxmm.formats.modules.flow import Flow
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.propagate import Node, Propagation
-from ptxmm.formats.text import at
 from ptxmm.ptx import ops
+from ptxmm.ptx.spelling import refuse
 
 Rows = Mapping[Node, Known | None]
 """For each of these instructions that a lane comes to the register that names its row, if that is known."""
@@ -65,19 +64,15 @@ def _row(
     found = lanes(lane)
     if found is None or node not in found:
         why = "there is no such lane" if found is None else "that does not execute it with this one"
-        raise _refused(op, f"lane {lane} of the warp names a row of it, but {why}")
+        raise refuse(op, f"lane {lane} of the warp names a row of it, but {why}")
     value = found[node]
     place = value.place if isinstance(value, Generic) else value
     if not isinstance(place, ops.Sym):
-        raise _refused(op, f"lane {lane} of the warp names a row of it, and no launch decides where that is")
+        raise refuse(op, f"lane {lane} of the warp names a row of it, and no launch decides where that is")
     item, start = variables[place.name], place.offset + op.address.offset
     size = ops.MATRIX_ROW_BYTES
     if item.space != "shared" or item.aligned % size or start % size or not 0 <= start <= item.size - size:
         where = f"{place.name}+{start}"
-        raise _refused(op, f"lane {lane} of the warp names the row {where}, which is not known to be {size} aligned "
+        raise refuse(op, f"lane {lane} of the warp names the row {where}, which is not known to be {size} aligned "
                            f"bytes of shared memory")  # fmt: skip
     return ops.Sym(place.name, start)
-
-
-def _refused(op: ops.LoadMatrix | ops.StoreMatrix, message: str) -> PtxmmError:
-    return at(message, op.source.span, kind="unsupported")

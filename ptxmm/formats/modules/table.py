@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ptxmm.errors import PtxmmError, Span
+from ptxmm.formats.initializers import TYPES
 from ptxmm.formats.text import Text, at
+from ptxmm.ptx.ops import Type
 
 
 def integer(value: object) -> int | None:
@@ -79,8 +81,8 @@ class Table:
             return Span(1, 1, 2)
         return self.text.span(found.start(), found.end())
 
-    def error(self, key: str, message: str, hint: str | None = None) -> PtxmmError:
-        return at(message, self.span(key), kind="format", hint=hint)
+    def error(self, key: str, message: str, hint: str | None = None, kind: str = "format") -> PtxmmError:
+        return at(message, self.span(key), kind=kind, hint=hint)
 
     def spans_of(self, key: str, items: list[Any]) -> list[Span]:
         """Where each of ``items``, the list that ``key`` is, stands: its text if it is a string, else the key."""
@@ -121,6 +123,13 @@ class Table:
         found = integer(data[key])
         if found is None or not low <= found <= high:
             raise self.error(within or key, f"`{key}` is a number from {low} to {high}")
+        return found
+
+    def type(self, key: str, word: object) -> Type:
+        """The type of a variable that ``word``, said for ``key``, names."""
+        found = TYPES.get(f".{word}") if isinstance(word, str) else None
+        if found is None or found.kind == "pred":
+            raise self.error(key, f"`{word}` is not a type of a variable", "as in u32, s64, f32, b8")
         return found
 
     def flag(self, data: Mapping[str, Any], key: str) -> bool:

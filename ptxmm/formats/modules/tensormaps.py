@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from ptxmm.formats.initializers import TYPES
 from ptxmm.formats.modules.table import Table, integer
 from ptxmm.program.naming import did_you_mean
 from ptxmm.ptx.ops import Type
@@ -44,15 +43,12 @@ def tensormap_of(table: Table, name: str, value: object) -> TensorMapSpec:
     target, word = value["target"], value["type"]
     if not isinstance(target, str):
         raise table.error(name, "the target of a tensor map is an object")
-    type_ = TYPES.get(f".{word}") if isinstance(word, str) else None
-    if type_ is None or type_.kind == "pred":
-        raise table.error(name, f"`{word}` is not a type of a variable", "as in u32, s64, f32, b8")
+    type_ = table.type(name, word)
     box = _numbers(table, name, value, "box") or ()
     dims, strides, steps = (_numbers(table, name, value, key) for key in ("dims", "strides", "steps"))
-    for what, found, wanted in (("dims", dims, 0), ("strides", strides, 1), ("steps", steps, 0)):
-        wanted = len(box) - wanted
-        if found is not None and len(found) != wanted:
-            raise table.error(name, f"a box of {len(box)} dimensions needs {wanted} of `{what}`, not {len(found)}")
+    rank = len(box)
+    counts = {"dims": (dims, rank), "strides": (strides, rank - 1), "steps": (steps, rank)}
+    _counted(table, name, f"a box of {rank}", counts)
     if dims is None and len(box) > 1:
         raise table.error(name, "a tensor of several dimensions needs `dims`", "as in box = [4, 2], dims = [8, 6]")
     return TensorMapSpec(target, type_, box, dims, strides, steps)
@@ -71,17 +67,9 @@ def encoded(table: Table, name: str, value: Mapping[str, Any]) -> TensorMapSpec:
     for key, prefix in _LAYOUT.items():
         word = _word(table, name, value, key, prefix)
         if word not in (None, "NONE"):
-            error = table.error(name, f"`{key}` of a tensor map can only be NONE: {word} is not modelled")
-            error.kind = "unsupported"
-            raise error
-    word = _word(table, name, value, "tensorDataType", "DATA_TYPE")
-    if word in _CHANGING:
-        error = table.error(name, f"tensors of {word} are not supported: copies of them change values")
-        error.kind = "unsupported"
-        raise error
-    if word not in _DATA_TYPES:
-        hint = did_you_mean(str(word), list(_DATA_TYPES)) or "known are " + ", ".join(_DATA_TYPES)
-        raise table.error(name, f"`{word}` is not a type of tensors", hint)
+            message = f"`{key}` of a tensor map can only be NONE: {word} is not modelled"
+            raise table.error(name, message, kind="unsupported")
+    type_ = _data_type(table, name, _word(table, name, value, "tensorDataType", "DATA_TYPE"))
     target = value["globalAddress"]
     if not isinstance(target, str):
         raise table.error(name, "`globalAddress` of a tensor map is an object")
@@ -92,15 +80,28 @@ def encoded(table: Table, name: str, value: Mapping[str, Any]) -> TensorMapSpec:
     rank = table.number(value, "tensorRank", 1, 5, name) or len(dims)
     if rank == 1:
         strides = None  # the driver reads none
-    for what, found, wanted in (
-        ("globalDim", dims, rank), ("globalStrides", strides, rank - 1), ("boxDim", box, rank),
-        ("elementStrides", steps, rank),
-    ):  # fmt: skip
-        if found is not None and len(found) != wanted:
-            raise table.error(name, f"a tensor of {rank} dimensions needs {wanted} of `{what}`, not {len(found)}")
+    counts = {"globalDim": (dims, rank), "globalStrides": (strides, rank - 1), "boxDim": (box, rank)}
+    _counted(table, name, f"a tensor of {rank}", counts | {"elementStrides": (steps, rank)})
     if rank > 1 and strides is None:
         raise table.error(name, f"a tensor of {rank} dimensions needs {rank - 1} of `globalStrides`, in bytes")
-    return TensorMapSpec(target, _DATA_TYPES[word], box, dims, strides, steps)
+    return TensorMapSpec(target, type_, box, dims, strides, steps)
+
+
+def _data_type(table: Table, name: str, word: str | None) -> Type:
+    if word in _CHANGING:
+        message = f"tensors of {word} are not supported: copies of them change values"
+        raise table.error(name, message, kind="unsupported")
+    if word not in _DATA_TYPES:
+        hint = did_you_mean(str(word), list(_DATA_TYPES)) or "known are " + ", ".join(_DATA_TYPES)
+        raise table.error(name, f"`{word}` is not a type of tensors", hint)
+    return _DATA_TYPES[word]
+
+
+def _counted(table: Table, name: str, what: str, lists: Mapping[str, tuple[tuple[int, ...] | None, int]]) -> None:
+    """Refuse ``lists`` of numbers, by their keys, that have not as many as they need."""
+    for key, (found, wanted) in lists.items():
+        if found is not None and len(found) != wanted:
+            raise table.error(name, f"{what} dimensions needs {wanted} of `{key}`, not {len(found)}")
 
 
 def _word(table: Table, name: str, value: Mapping[str, Any], key: str, prefix: str) -> str | None:

@@ -1,7 +1,7 @@
 """Registers that some path of a thread reads before it writes them: no instruction gives them a value (PTX ISA 5.1.1).
 
 Each is given what a private variable without an initial value holds, read when the thread begins: so it is a constant
-of which nothing is known, with all that the analyses do about such constants (``program.unknown``).
+of which nothing is known, with all that the analyses do about such constants (``program.unspecified.unknown``).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ same final state:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -57,14 +57,8 @@ def collective(test: Test, spins: int) -> tuple[Rounds, ...]:
     nothing: tuple[Rounds, ...] = ({},) * len(test.threads)
     if test.dialect or not any(_reduces(op) for thread in test.threads for op in thread.body):
         return nothing
-    groups: dict[tuple[_Kinds, Hashable], list[int]] = {}
-    for number, thread in enumerate(test.threads):
-        p = thread.placement
-        cta = number if p.host or p.cta is None else (p.gpu, p.grid, p.cluster, p.cta)
-        groups.setdefault((_BARRIERS, cta), []).append(number)
-        groups.setdefault((_EXCHANGES, (cta, number if p.warp is None else p.warp, "warp")), []).append(number)
     found: list[dict[int, int]] = [{} for _ in test.threads]
-    for (kinds, _), members in groups.items():
+    for kinds, members in _groups(test):
         loops = [_loop(test.threads[number], kinds) for number in members]
         first = loops[0]
         if first is None or any(loop is None or loop.barrier != first.barrier for loop in loops):
@@ -75,6 +69,17 @@ def collective(test: Test, spins: int) -> tuple[Rounds, ...]:
         for number, loop in zip(members, known, strict=True):
             found[number][loop.back] = rounds + most - loop.peeled
     return tuple(found)
+
+
+def _groups(test: Test) -> Iterator[tuple[_Kinds, list[int]]]:
+    """The threads of each CTA and of each warp, and in which instructions they come together."""
+    groups: dict[tuple[_Kinds, Hashable], list[int]] = {}
+    for number, thread in enumerate(test.threads):
+        p = thread.placement
+        cta = number if p.host or p.cta is None else (p.gpu, p.grid, p.cluster, p.cta)
+        groups.setdefault((_BARRIERS, cta), []).append(number)
+        groups.setdefault((_EXCHANGES, (cta, number if p.warp is None else p.warp, "warp")), []).append(number)
+    return ((kinds, members) for (kinds, _), members in groups.items())
 
 
 def _loop(thread: Thread, kinds: _Kinds) -> _Loop | None:

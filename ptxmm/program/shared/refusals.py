@@ -52,3 +52,9 @@ def placed(error: PtxmmError, test: Test, op: Op) -> PtxmmError:
 def refused(message: str, test: Test, op: Op) -> PtxmmError:
     """The error that says ``message`` of ``op``, an instruction of ``test``."""
     return placed(refusal(message), test, op)
+
+
+def same_group(other: Op) -> str:
+    """Why a copy of a group is undefined whose destination ``other`` writes too."""
+    line = other.source.span.line
+    return f"cp.async to the location of another one of its group, in line {line} (PTX ISA 9.7.10.24.4)"

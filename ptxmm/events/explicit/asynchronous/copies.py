@@ -18,8 +18,8 @@ from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.events.explicit.values.compute import in_cta
 from ptxmm.events.explicit.values.node import Node
-from ptxmm.program.shared.groups import same_group
 from ptxmm.program.shared.legality import apart
+from ptxmm.program.shared.refusals import same_group
 from ptxmm.ptx.ops import (
     AsyncCommit,
     AsyncStore,

@@ -22,8 +22,8 @@ from ptxmm.events.symbolic.barriers.synchronization import SIZE, mbarriers
 from ptxmm.events.symbolic.executor import AMOUNT, Effects, Executor, Start
 from ptxmm.events.symbolic.values.domain import Value, only
 from ptxmm.events.symbolic.values.mapping import RANKS, mapped
-from ptxmm.program.shared.groups import same_group
 from ptxmm.program.shared.legality import apart
+from ptxmm.program.shared.refusals import same_group
 from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Type, copied
 from ptxmm.relations.formula import TRUE, Formula
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from itertools import combinations, pairwise
+from operator import or_
 
 from ptxmm.events.symbolic.event import Event
 from ptxmm.events.symbolic.program import Cell, Program
@@ -54,32 +56,33 @@ def _divided(program: Program, cell: Cell, ordered: Callable[[Event, Event], boo
     """``cell`` before each byte but the first in which two writes may differ that differ in several."""
     key, offset, size = cell
     writes = [e for e in program.events if e.kind == "W" and any(p.contains(cell) for p in e.places)]
-    differing = 0
+    differing: set[int] = set()
     for a, b in combinations(writes, 2):
-        if program.formulas.both(a.presence, b.presence) == FALSE or ordered(a, b):
-            continue
-        mine, theirs = program.written(a.number, cell), program.written(b.number, cell)
-        if isinstance(mine, Bits) or isinstance(theirs, Bits):
-            columns = zip(*(bits_of(program.formulas, values, 8 * size) for values in (mine, theirs)), strict=True)
-            unlike = [differ(program.formulas, one, other) for one, other in columns]
-            differing |= _several([sum(1 << i for i, when in enumerate(unlike) if when != FALSE)], size)
-        elif len(mine) * len(theirs) > _PAIRS:
-            first = next(iter(mine))
-            differing |= _several([first ^ v for v in (*mine, *theirs)], size)
-        else:
-            for v in mine:
-                for w in theirs:
-                    differing |= _several([v ^ w], size)
-    points = [i for i in range(size) if differing >> 8 * i & 0xFF][1:]
-    return [(key, offset + first, last - first) for first, last in pairwise([0, *points, size])]
+        if program.formulas.both(a.presence, b.presence) != FALSE and not ordered(a, b):
+            for difference in _differences(program, cell, a, b):
+                found = _bytes(difference, size)
+                if len(found) > 1:
+                    differing.update(found)
+    return [(key, offset + first, last - first) for first, last in pairwise([0, *sorted(differing)[1:], size])]
 
 
-def _several(differences: list[int], size: int) -> int:
-    """Their union, if it is not within one byte; else 0."""
-    union = 0
-    for difference in differences:
-        union |= difference
-    return union if sum(1 for i in range(size) if union >> 8 * i & 0xFF) > 1 else 0
+def _differences(program: Program, cell: Cell, a: Event, b: Event) -> Iterator[int]:
+    """The bits in which two writes to ``cell`` may differ: of each pair of their values, or of all together."""
+    mine, theirs = program.written(a.number, cell), program.written(b.number, cell)
+    if isinstance(mine, Bits) or isinstance(theirs, Bits):
+        columns = zip(*(bits_of(program.formulas, values, 8 * cell[2]) for values in (mine, theirs)), strict=True)
+        unlike = [differ(program.formulas, one, other) for one, other in columns]
+        yield sum(1 << i for i, when in enumerate(unlike) if when != FALSE)
+    elif len(mine) * len(theirs) > _PAIRS:
+        first = next(iter(mine))
+        yield reduce(or_, (first ^ v for v in (*mine, *theirs)))
+    else:
+        yield from (v ^ w for v in mine for w in theirs)
+
+
+def _bytes(bits: int, size: int) -> list[int]:
+    """The bytes, of ``size``, that have some of ``bits``."""
+    return [i for i in range(size) if bits >> 8 * i & 0xFF]
 
 
 def _groups(ranges: dict[Cell, None]) -> list[list[Cell]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import combinations, product
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, combinations, product
 
 from ptxmm.events.symbolic.event import Event, Operation
 from ptxmm.events.symbolic.program import Program
@@ -212,6 +212,8 @@ def rcov(program: Program) -> Iterator[Related]:
 
 # -- grids and CTAs --
 
+_Cta = tuple[int, int, int | None, int | None]
+
 
 def lives(program: Program) -> Iterator[Related]:
     """What is done with shared memory from elsewhere in a cluster, or by a bulk copy, and the events in program order
@@ -223,12 +225,9 @@ def lives(program: Program) -> Iterator[Related]:
     shared = {key: item.owner for key, item in test.objects.items() if item.space == "shared" and item.owner}
     ctas = {t: (p.gpu, p.grid, p.cluster, p.cta) for t, p in enumerate(t.placement for t in test.threads) if not p.host}
     for event in program.events:
-        touched: dict[tuple[int, int, int | None, int | None], list[Formula]] = {}
-        for key, when in [(p.physical, p.when) for p in event.places] + [(m[0], w) for m, w in event.mbarriers.items()]:
-            owner = shared.get(key)
-            copied = event.asynchronous and isinstance(event.op, BulkCopy)
-            if owner is not None and (copied or owner != ctas.get(event.thread)):
-                touched.setdefault(owner, []).append(when)
+        touched: dict[_Cta, list[Formula]] = {}
+        for owner, when in _shared(event, shared, ctas.get(event.thread)):
+            touched.setdefault(owner, []).append(when)
         for owner, formulas in touched.items():
             ended = program.formulas.all([program.threads[t].completed for t, cta in ctas.items() if cta == owner])
             when = program.formulas.both(program.formulas.any(formulas), ended)
@@ -237,6 +236,18 @@ def lives(program: Program) -> Iterator[Related]:
                 others = [event.number]
             for other in others:
                 yield event.number, other, when
+
+
+def _shared(event: Event, owners: Mapping[str, _Cta], own: _Cta | None) -> Iterator[tuple[_Cta, Formula]]:
+    """The CTAs whose shared memory ``event``, of a thread of the CTA ``own``, touches, if it does so from elsewhere or
+    is that of a bulk copy. ``owners``: of the objects."""
+    copied = event.asynchronous and isinstance(event.op, BulkCopy)
+    places = ((place.physical, place.when) for place in event.places)
+    mbarriers = ((key, when) for (key, _), when in event.mbarriers.items())
+    for key, when in chain(places, mbarriers):
+        owner = owners.get(key)
+        if owner is not None and (copied or owner != own):
+            yield owner, when
 
 
 # -- data races --
@@ -291,8 +302,9 @@ def trigger(program: Program) -> Iterator[Related]:
     placements = [t.placement for t in program.test.threads]
     for a, b in product(launches, starts):
         mine, other = placements[a.thread], placements[b.thread]
-        between = {p.grid for p in placements if not p.host and p.gpu == mine.gpu and mine.grid < p.grid < other.grid}
-        if other.overlap and not other.host and other.gpu == mine.gpu and mine.grid < other.grid and not between:
+        later = {p.grid for p in placements if not p.host and p.gpu == mine.gpu and p.grid > mine.grid}
+        following = not other.host and other.gpu == mine.gpu and other.grid == min(later, default=None)
+        if following and other.overlap:
             before = [e.presence for e in launches if e.thread == a.thread and e.number < a.number]
             yield a.number, b.number, -program.formulas.any(before)
 
