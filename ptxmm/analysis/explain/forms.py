@@ -7,12 +7,12 @@ form differs in its order or in its scope, never in both, but that weak accesses
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.analysis.strength.forms import below, one_way
+from ptxmm.analysis.strength.forms import below, orders_of, with_order
 from ptxmm.analysis.strength.superposition import FENCES
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.test import Test
@@ -27,22 +27,6 @@ class Weaker(Struct, frozen=True):
     distance: int
 
 
-Scoped = ops.Load | ops.Store | ops.Atomic | ops.Fence | ops.TensormapFence | ops.MbarrierArrive | ops.MbarrierWait
-_Orders = Mapping[str, tuple[tuple[str, ...], ...]]
-"""For each ``.sem`` those one step weaker, those two steps weaker."""
-
-_LOADS: _Orders = {"acquire": (("relaxed",), ("weak",)), "relaxed": (("weak",),)}
-_STORES: _Orders = {"release": (("relaxed",), ("weak",)), "relaxed": (("weak",),)}
-_ATOMICS: _Orders = {
-    "acq_rel": (("acquire", "release"), ("relaxed",)),
-    "acquire": (("relaxed",),),
-    "release": (("relaxed",),),
-}
-_REDUCTIONS: _Orders = {"release": (("relaxed",),)}
-_FENCES: _Orders = {"sc": (("acq_rel",),)}
-_FENCES_86: _Orders = {"sc": (("acq_rel",), ("acquire", "release")), "acq_rel": (("acquire", "release"),)}
-
-
 def weaker(test: Test, op: ops.Op, coverage: Coverage) -> Iterator[Weaker]:
     """The weaker forms of ``op`` with the same events and values, in scopes that the model has (PTX ISA 8.4, 8.5).
 
@@ -51,56 +35,38 @@ def weaker(test: Test, op: ops.Op, coverage: Coverage) -> Iterator[Weaker]:
     Accesses of several elements do not become weak ones, which could be divided otherwise; nor do accesses through
     other proxies change. What forms waits and counts in a phase is kept.
     """
-    if isinstance(op, ops.Load | ops.Store):
-        if op.proxy == "generic" and not op.mmio:
-            yield from _access(op, coverage)
-        return
-    for distance, sem in _steps(_orders(test, op), getattr(op, "sem", "")):
-        yield Weaker(replace(op, **{"sem": sem}), "order", distance)
+    for distance, sem in _orders(test, op):
+        scope = None if sem == "weak" else getattr(op, "scope", None)
+        yield Weaker(with_order(op, sem, scope), "order", distance)
     match op:
+        case ops.Load() | ops.Store() if op.scope is None or op.volatile or op.mmio or op.proxy != "generic":
+            pass
         case (
-            ops.Atomic(proxy="generic") | ops.Fence() | ops.TensormapFence() | ops.MbarrierArrive() | ops.MbarrierWait()
+            ops.Load()
+            | ops.Store()
+            | ops.Atomic(proxy="generic")
+            | ops.Fence()
+            | ops.TensormapFence()
+            | ops.MbarrierArrive()
+            | ops.MbarrierWait()
         ):
-            yield from _scopes(op, coverage)
+            assert op.scope is not None
+            for distance, narrower in enumerate(reversed(below(op.scope, coverage)), 1):
+                yield Weaker(replace(op, scope=narrower), "scope", distance)
         case ops.ProxyFence(kind="async", space="shared::cluster"):
             yield Weaker(replace(op, space="shared::cta"), "scope", 1)
     if isinstance(op, FENCES):
         yield Weaker(None, "removal", 1)
 
 
-def _orders(test: Test, op: ops.Op) -> _Orders:
-    """What may stand in the place of each order of ``op``."""
+def _orders(test: Test, op: ops.Op) -> list[tuple[int, str]]:
+    """The orders weaker than that of ``op``, each with its distance, the nearest first."""
     match op:
-        case ops.Atomic(proxy="generic"):
-            return _ATOMICS if op.returns else _REDUCTIONS
-        case ops.Fence():
-            return _FENCES_86 if one_way(test.isa) else _FENCES
-        case ops.MbarrierArrive() | ops.MbarrierWait() if one_way(test.isa):
-            return {"acquire": (("relaxed",),), "release": (("relaxed",),)}
-        case ops.ClusterBarrier(kind="arrive"):
-            return _REDUCTIONS
-    return {}
-
-
-def _access(op: ops.Load | ops.Store, coverage: Coverage) -> Iterator[Weaker]:
-    if op.sem == "weak":
-        return
-    several = len(op.dst if isinstance(op, ops.Load) else op.values) > 1
-    found = _steps(_LOADS if isinstance(op, ops.Load) else _STORES, op.sem)
-    for distance, sem in ((1, "weak"),) if op.volatile else found:
-        if sem != "weak":
-            yield Weaker(replace(op, sem=sem), "order", distance)
-        elif not several:
-            yield Weaker(replace(op, sem=sem, scope=None, volatile=False), "order", distance)
-    if not op.volatile:
-        yield from _scopes(op, coverage)
-
-
-def _scopes(op: Scoped, coverage: Coverage) -> Iterator[Weaker]:
-    assert op.scope is not None
-    for distance, scope in enumerate(reversed(below(op.scope, coverage)), 1):
-        yield Weaker(replace(op, scope=scope), "scope", distance)
-
-
-def _steps(orders: _Orders, sem: str) -> Iterator[tuple[int, str]]:
-    return ((distance, s) for distance, sems in enumerate(orders.get(sem, ()), 1) for s in sems)
+        case ops.Multimem():
+            return []
+        case ops.ClusterBarrier(kind="arrive", sem="release"):
+            return [(1, "relaxed")]
+    orders = orders_of(test.isa, op)
+    given = next((set(steps) for sem, steps in orders if sem == getattr(op, "sem", None)), set())
+    found = [(len(given) - len(steps), sem) for sem, steps in orders if sem is not None and given.issuperset(steps)]
+    return sorted((item for item in found if item[0] > 0), key=lambda item: item[0])
