@@ -76,7 +76,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("program/shared/windows.py", "import ptxmm.events.explicit.trace", "program knows only ptx"),
         ("engines/result.py", "import ptxmm.analysis.result", "Imports run one way"),
         ("whole/order/clocks.py", "import ptxmm.whole.execution.state", LAUNCHES),
-        ("errors.py", "import ptxmm.ptx.ops", "errors, files and tokens know nothing of the rest"),
+        ("errors.py", "import ptxmm.ptx.ops", "errors, files, tokens and words know nothing of the rest"),
     ],
 )
 def test_an_import_through_a_wall_is_noticed(copy: Path, file: str, statement: str, contract: str) -> None:

@@ -15,6 +15,7 @@ from ptxmm.program.shared.unseen import opened
 from ptxmm.program.shared.windows import in_window
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import unknown_bytes
+from ptxmm.words import number_of
 
 INITIAL = "initial"
 """What stands for the instruction of an initial write."""
@@ -39,7 +40,7 @@ def location(test: Test, key: str, offset: int, size: int) -> str:
     if rest == 0 and size == item.type.bytes:
         return f"{key}[{index}]" if item.is_array else key
     where = f"{key}+{offset}" if offset else key
-    return f"{where} ({size} byte{'s' if size > 1 else ''})"
+    return f"{where} ({number_of(size, 'byte')})"
 
 
 def execution(test: Test, rebuilt: Rebuilt) -> Execution:

@@ -132,11 +132,11 @@ def _unknown(type_: Type, value: int, unknown: Bytes) -> Unknown | None:
 
 
 def _everything(test: Test) -> list[Term]:
-    from ptxmm.ptx.isa import definitions  # the instruction table is only needed here
+    from ptxmm.ptx.isa import names_written  # the instruction table is only needed here
 
     found: list[Term] = []
     for number, thread in enumerate(test.threads):
-        written = {name for op in thread.body for name, _ in definitions(op)}
+        written = {name for op in thread.body for name in names_written(op)}
         found += [RegisterTerm(number, name, thread.registers[name]) for name in written]
     for item in test.objects.values():
         if item.virtual == item.key and item.physical == item.key:  # an alias shows the bytes of its object again

@@ -261,8 +261,7 @@ def _moved(test: Test, places: Mapping[int, Placement]) -> Test:
             inside = [i for i, cta in enumerate(ctas) if cta is not None and cta.path == item.owner]
             home = next((i for i in inside if _names(test, i, item)), inside[0])
             place = threads[home].placement
-            owner = (place.gpu, place.grid, place.cluster, place.cta)
-            objects[key] = replace(item, owner=owner, thread=home if place.cta is None else None)
+            objects[key] = replace(item, owner=place.path, thread=home if place.cta is None else None)
     return replace(test, threads=threads, objects=objects)
 
 

@@ -19,6 +19,7 @@ from ptxmm.render.pictures.scene import scene
 from ptxmm.render.pictures.subject import Picture
 from ptxmm.render.pictures.svg import document
 from ptxmm.render.style import Style, clean
+from ptxmm.words import number_of
 
 
 class Why(Displayed, Derivation, frozen=True):
@@ -49,7 +50,7 @@ class Relation(Tabular, Struct, frozen=True, eq=False):
 
     @property
     def _title(self) -> str:
-        return f"{self.name}: {len(self.pairs)} pair{'s' if len(self.pairs) != 1 else ''}"
+        return f"{self.name}: {number_of(len(self.pairs), 'pair')}"
 
     def __repr__(self) -> str:
         return f"<Relation {self._title}>"

@@ -16,6 +16,7 @@ from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.program import test as program
 from ptxmm.render.document import taken
+from ptxmm.words import number_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -344,7 +345,7 @@ class Test(program.Test, frozen=True):
 
     def __repr__(self) -> str:
         threads = len(self.threads)
-        return f"<Test {self.name}: {threads} thread{'s' if threads != 1 else ''}>"
+        return f"<Test {self.name}: {number_of(threads, 'thread')}>"
 
     def _under(self, model: ModelName | None) -> tuple[str, Model]:
         """What results call ``model``, None for that of the test, and the model; one that is named, with the readings

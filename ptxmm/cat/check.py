@@ -11,6 +11,7 @@ from ptxmm.cat.builder import MAX_NESTING, error_at
 from ptxmm.cat.ir import Axiom, Graph, Node
 from ptxmm.cat.uses import Uses
 from ptxmm.errors import MOST, PtxmmError, Span, together
+from ptxmm.words import number_of
 
 MAX_EXPRESSIONS = 20_000
 MAX_INCLUDES = 100
@@ -199,7 +200,7 @@ def _override(state: _State, statement: syntax.Let) -> None:
             try:
                 if given != wanted:
                     words = "a function" if wanted is not None else "no function"
-                    count = f" of {wanted} argument{'' if wanted == 1 else 's'}" if wanted is not None else ""
+                    count = f" of {number_of(wanted, 'argument')}" if wanted is not None else ""
                     raise error_at(new.span, f"the `{new.name}` that this overrides is {words}{count}")
                 made = syntax.Let((new,), False, new.span)
                 _let(state, made, item.source)
@@ -368,8 +369,8 @@ def _call(state: _State, node: syntax.Call, scope: Mapping[str, Node | _Function
 
 def _count(node: syntax.Call, wanted: int) -> None:
     if len(node.arguments) != wanted:
-        plural = "" if wanted == 1 else "s"
-        raise error_at(node.span, f"`{node.name}` takes {wanted} argument{plural}, not {len(node.arguments)}")
+        arguments = number_of(wanted, "argument")
+        raise error_at(node.span, f"`{node.name}` takes {arguments}, not {len(node.arguments)}")
 
 
 def _holds(state: _State, node: syntax.Conditional) -> bool:

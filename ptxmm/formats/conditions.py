@@ -118,7 +118,7 @@ def parse_final(text: Text, masked: str, start: int) -> Final:
             line = text.place(found[section])[0]
             message = f"a second {section}; the first is on line {line}"
             hint = "join them with /\\ or \\/" if section == "condition" else None
-            raise text.error(message, token.start, cursor.previous().end, kind="condition", hint=hint)
+            raise cursor.error(message, token, cursor.previous(), kind="condition", hint=hint)
         found[section] = token.start
         if kind == "locations":
             locations = _locations(cursor)
@@ -174,7 +174,7 @@ def proposition(cursor: Cursor) -> RawProposition:
 def _check_depth(cursor: Cursor, stack: list[_Level]) -> None:
     if len(stack) + sum(level.negations for level in stack) > MAX_DEPTH + 1:
         token = cursor.peek()
-        raise cursor.text.error(f"the condition is nested more than {MAX_DEPTH} levels deep", token.start, token.end)
+        raise cursor.error(f"the condition is nested more than {MAX_DEPTH} levels deep", token)
 
 
 def _missing_parenthesis(cursor: Cursor, level: _Level) -> PtxmmError:

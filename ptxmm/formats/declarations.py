@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.formats.initializers import MAX_ELEMENTS, at_token, take_initial, take_type, take_value
+from ptxmm.formats.initializers import MAX_ELEMENTS, take_initial, take_type, take_value
 from ptxmm.formats.text import Text
 from ptxmm.formats.tokens import Cursor, Token
 from ptxmm.program.shared.tensors import TENSORMAP_BYTES
@@ -65,7 +65,7 @@ def parse_initial(text: Text, masked: str, start: int, end: int) -> InitialState
             if token.text == ".reg":
                 registers += parse_registers(cursor, None)
                 if len(registers) > MAX_ELEMENTS:
-                    raise at_token(cursor, token, f"more than {MAX_ELEMENTS} registers are declared")
+                    raise cursor.error(f"more than {MAX_ELEMENTS} registers are declared", token)
             else:
                 declarations += _variables(cursor)
         elif token.kind in ("name", "number") and cursor.at(":", 1):
@@ -96,7 +96,7 @@ def parse_registers(cursor: Cursor, thread: str | None) -> list[RegisterEntry]:
             target = cursor.term()
             if target.thread is None or target.index is not None or first.text == "[":
                 message = "a register belongs to a thread"
-                raise cursor.text.error(message, first.start, first.end, hint=f"write P0:{target.name}")
+                raise cursor.error(message, first, hint=f"write P0:{target.name}")
             owner, names = target.thread, [target.name]
         else:
             name = cursor.need_kind("name", "a register").text.removeprefix("%")
@@ -120,7 +120,7 @@ def _parameterized(cursor: Cursor, prefix: str) -> list[str]:
     count = cursor.number("a number of registers").value
     if not 0 < count <= MAX_ELEMENTS:
         message = f"the number of registers is 1 to {MAX_ELEMENTS}"
-        raise cursor.text.error(message, token.start, cursor.previous().end)
+        raise cursor.error(message, token, cursor.previous())
     cursor.need(">")
     return [f"{prefix}{i}" for i in range(count)]
 
@@ -132,9 +132,7 @@ def _register(cursor: Cursor) -> RegisterEntry:
     """
     target = cursor.term()
     if target.index is not None:
-        raise cursor.text.error(
-            "a register has no elements", cursor.previous().start, cursor.previous().end, kind="name"
-        )
+        raise cursor.error("a register has no elements", cursor.previous(), kind="name")
     cursor.need("=")
     return RegisterEntry(target.thread or "", target.name, target.span, None, take_value(cursor))
 
@@ -148,7 +146,7 @@ def _untyped(cursor: Cursor) -> Declaration:
     if name.text in _C_TYPES and cursor.peek().kind in ("name", "sign") and not cursor.at("="):
         other = cursor.peek().text if cursor.peek().kind == "name" else "x"
         hint = f"write `.global {_C_TYPES[name.text]} {other} = 0;`"
-        raise at_token(cursor, name, f"`{name.text}` is not a type of PTX", hint)
+        raise cursor.error(f"`{name.text}` is not a type of PTX", name, hint=hint)
     if cursor.take("@"):
         return _multimem(cursor, name) if cursor.take("multimem") else _alias(cursor, name)
     count = _dimension(cursor)
@@ -175,7 +173,7 @@ def _multimem(cursor: Cursor, name: Token) -> MultimemAddress:
         targets.append(cursor.need_kind("name", "a variable"))
     if len(targets) < 2:
         hint = f"write `{name.text} @ multimem x, y;`"
-        raise at_token(cursor, name, "a multimem address stands for two or more locations", hint)
+        raise cursor.error("a multimem address stands for two or more locations", name, hint=hint)
     return MultimemAddress(name.text, cursor.span(name), tuple((t.text, cursor.span(t)) for t in targets))
 
 
@@ -193,7 +191,7 @@ def _variables(cursor: Cursor) -> list[Variable]:
     while True:
         name = cursor.need_kind("name", "the name of a variable")
         if name.text.startswith("%"):
-            raise at_token(cursor, name, "`%` starts the name of a register, not of a variable")
+            raise cursor.error("`%` starts the name of a register, not of a variable", name)
         count = _dimension(cursor)
         owner: Path | None = None
         if cursor.take("@"):
@@ -203,7 +201,7 @@ def _variables(cursor: Cursor) -> list[Variable]:
             made = _declared(cursor, name, space, (type_, vector), count, owner)
             found.append(replace(made, alignment=alignment))
         elif count == 0:
-            raise at_token(cursor, name, f"the array {name.text} has neither a size nor initial values")
+            raise cursor.error(f"the array {name.text} has neither a size nor initial values", name)
         else:
             total = _total(count, vector)
             found.append(Variable(name.text, cursor.span(name), space, type_, total, None, owner, alignment))
@@ -213,9 +211,9 @@ def _variables(cursor: Cursor) -> list[Variable]:
 
 def _check_owner(cursor: Cursor, first: Token, space: str, owner: Path) -> None:
     if space not in ("shared", "tmem"):
-        raise at_token(cursor, first, f"a .{space} variable does not belong to a CTA", "only .shared variables do")
+        raise cursor.error(f"a .{space} variable does not belong to a CTA", first, hint="only .shared variables do")
     if any(level == "warp" for level, _ in owner.levels):
-        raise at_token(cursor, cursor.previous(), "a variable belongs to a CTA, not to a warp")
+        raise cursor.error("a variable belongs to a CTA, not to a warp", cursor.previous())
 
 
 def _space(cursor: Cursor) -> str:
@@ -223,9 +221,9 @@ def _space(cursor: Cursor) -> str:
     if token.text in _SPACES:
         return _SPACES[token.text]
     if token.text in _OTHER_SPACES:
-        raise at_token(cursor, token, f"{token.text} variables are not supported", kind="unsupported")
+        raise cursor.error(f"{token.text} variables are not supported", token, kind="unsupported")
     hint = "a declaration is `.global .u32 x = 0;`; the state spaces are .global .shared .const .local .param"
-    raise at_token(cursor, token, f"`{token.text}` is not a state space", hint)
+    raise cursor.error(f"`{token.text}` is not a state space", token, hint=hint)
 
 
 def _dimension(cursor: Cursor) -> int | None:
@@ -241,10 +239,10 @@ def _dimension(cursor: Cursor) -> int | None:
     token = cursor.peek()
     count = cursor.number("a number of elements").value
     if not 0 < count <= MAX_ELEMENTS:
-        raise at_token(cursor, token, f"an array has 1 to {MAX_ELEMENTS} elements, not {count}")
+        raise cursor.error(f"an array has 1 to {MAX_ELEMENTS} elements, not {count}", token)
     cursor.need("]")
     if cursor.at("["):
-        raise at_token(cursor, cursor.peek(), "arrays have one dimension here", kind="unsupported")
+        raise cursor.error("arrays have one dimension here", cursor.peek(), kind="unsupported")
     return count
 
 
@@ -262,18 +260,18 @@ def _declared(
     if cursor.take("{"):
         if total is None:
             message = f"{name.text} is not an array, so it has one initial value"
-            raise at_token(cursor, opening, message, f"declare {name.text}[N], or write one value without braces")
+            raise cursor.error(message, opening, hint=f"declare {name.text}[N], or write one value without braces")
         values = _elements(cursor, vector if count is not None else None)
         total = total or len(values) + -len(values) % (vector or 1)
         if total == 0 or len(values) > total:
             message = f"{len(values)} initial values for {total or 'no'} elements"
-            raise cursor.text.error(message, opening.start, cursor.previous().end)
+            raise cursor.error(message, opening, cursor.previous())
     else:
         values.append(take_initial(cursor))
         if total is not None and not isinstance(values[0], TensorMapValue):
             what, size = ("vector", "") if count is None else ("array", f"[{count or ''}]")
             message = f"the initial values of the {what} {name.text} are written in braces"
-            raise at_token(cursor, opening, message, f"write `{name.text}{size} = {{...}}`")
+            raise cursor.error(message, opening, hint=f"write `{name.text}{size} = {{...}}`")
         if total == 0 and type_ is not None:
             total = TENSORMAP_BYTES // type_.bytes
     return Variable(name.text, cursor.span(name), space, type_, total, tuple(values), owner)
@@ -300,7 +298,7 @@ def _elements(cursor: Cursor, vector: int | None) -> list[Initial]:
             inner = _elements(cursor, None)
             if not 0 < len(inner) <= vector or len(values) % vector:
                 message = f"{len(inner)} initial values for a vector of {vector}"
-                raise cursor.text.error(message, opening.start, cursor.previous().end)
+                raise cursor.error(message, opening, cursor.previous())
             values += [*inner, *[Constant(0, cursor.span(opening))] * (vector - len(inner))]
         else:
             values.append(take_initial(cursor))

@@ -63,25 +63,25 @@ def take_type(cursor: Cursor, noun: str, register: bool) -> tuple[Type, int | No
     count = _VECTORS[vector.text]
     if count * found.bits > VECTOR_BITS:
         message = f"a vector has at most {VECTOR_BITS} bits, and {vector.text} .{found.name} has {count * found.bits}"
-        raise at_token(cursor, vector, message)
+        raise cursor.error(message, vector)
     return found, count, max(alignment or 0, count * found.bytes)
 
 
 def _no_type(cursor: Cursor, token: Token, noun: str, register: bool, found: Type | None) -> PtxmmError:
     """The error that ``token`` is not the type ``found``, the first one, or a part of it."""
     if token.text in TYPES and found is not None:
-        return at_token(cursor, token, "a second type")
+        return cursor.error("a second type", token)
     if token.text in (".v2", ".v4", ".v8") and register:
         message = "vector registers are not supported"
-        return at_token(cursor, token, message, "declare one register for each element", kind="unsupported")
+        return cursor.error(message, token, hint="declare one register for each element", kind="unsupported")
     if token.text in _ALTERNATE:
         message = f"`{token.text}` is not a fundamental type, so it can't be {noun}"
-        return at_token(cursor, token, message, f"write {_ALTERNATE[token.text]}")
+        return cursor.error(message, token, hint=f"write {_ALTERNATE[token.text]}")
     known = type_names(register).split()
     meant = [f".{t}" for t in TYPE_WORDS.get(token.text.removeprefix("."), ()) if f".{t}" in known]
     close = meant or get_close_matches(token.text[:20], known, 1)
     hint = f"did you mean {' or '.join(f'`{t}`' for t in close)}? " if close else ""
-    return at_token(cursor, token, f"`{token.text}` is not {noun}", f"{hint}the types are {type_names(register)}")
+    return cursor.error(f"`{token.text}` is not {noun}", token, hint=f"{hint}the types are {type_names(register)}")
 
 
 def _alignment(cursor: Cursor) -> int:
@@ -92,9 +92,9 @@ def _alignment(cursor: Cursor) -> int:
     token = cursor.peek()
     value = cursor.number("an alignment in bytes").value
     if value <= 0 or value & (value - 1) or value > 1 << 31:
-        raise at_token(cursor, token, f"an alignment is a power of two, not {value}")
+        raise cursor.error(f"an alignment is a power of two, not {value}", token)
     if value > 1 << 24:
-        raise at_token(cursor, token, f"an alignment of more than {1 << 24} is not supported", kind="unsupported")
+        raise cursor.error(f"an alignment of more than {1 << 24} is not supported", token, kind="unsupported")
     return value
 
 
@@ -115,13 +115,13 @@ def take_value(cursor: Cursor) -> Value:
         value = replace(cursor.address(), generic=True)
         cursor.need(")")
     elif token.text in _OBJECTS and cursor.at("(", 1):
-        raise at_token(cursor, token, f"only a variable can be {_OBJECTS[token.text]}")
+        raise cursor.error(f"only a variable can be {_OBJECTS[token.text]}", token)
     elif token.kind == "name" or cursor.at("&"):
         value = cursor.address()
     else:
         raise cursor.unexpected("a number or an address")
     if value.target.thread is not None or value.target.index is not None:
-        raise at_token(cursor, token, "an initial value is a number or the address of a variable")
+        raise cursor.error("an initial value is a number or the address of a variable", token)
     return value
 
 
@@ -150,7 +150,7 @@ def _mbarrier(cursor: Cursor) -> MbarrierState:
     if pending.value == 0 and tx.value == 0:
         message = "a phase that misses neither arrivals nor bytes would be complete"
         hint = "write mbarrier(1), or mbarrier(0, 16) for 16 bytes"
-        raise cursor.text.error(message, first.start, last.end, hint=hint)
+        raise cursor.error(message, first, last, hint=hint)
     return MbarrierState(pending.value, tx.value, cursor.span(first, last))
 
 
@@ -159,7 +159,7 @@ def _bounded(cursor: Cursor, what: str, low: int, high: int = MAX_COUNT) -> Cons
     found = cursor.number(what)
     if not low <= found.value <= high:
         message = f"{what} is {low} to {high}, not {found.value}"
-        raise cursor.text.error(message, token.start, cursor.previous().end)
+        raise cursor.error(message, token, cursor.previous())
     return found
 
 
@@ -173,7 +173,7 @@ def _tensormap(cursor: Cursor) -> TensorMapValue:
     cursor.need("(")
     target = cursor.term()
     if target.thread is not None or target.index is not None:
-        raise cursor.text.error("a tensor map names a .global variable", first.start, cursor.previous().end)
+        raise cursor.error("a tensor map names a .global variable", first, cursor.previous())
     hint = "write tensormap(g, u32, 4): the variable, the type and the number of elements of a box"
     cursor.need(",", hint=hint)
     type_ = _tensor_type(cursor, hint)
@@ -187,18 +187,18 @@ def _tensormap(cursor: Cursor) -> TensorMapValue:
         found = _sizes(cursor, what, high, 1 - fewer)
         if len(found) != len(box) - fewer:
             message = f"a box of {len(box)} dimensions needs {len(box) - fewer} of this, {len(found)} given: {what}"
-            raise cursor.text.error(message, opening.start, cursor.previous().end)
+            raise cursor.error(message, opening, cursor.previous())
         lists[i] = found
     last = cursor.need(")")
     dims, strides, steps = lists
     if dims is None and len(box) > 1:
         hint = "write tensormap(g, u32, {4, 2}, {8, 6}) for boxes of 4 by 2 in a tensor of 8 by 6, innermost first"
-        raise cursor.text.error("the sizes of the tensor are missing", first.start, last.end, hint=hint)
+        raise cursor.error("the sizes of the tensor are missing", first, last, hint=hint)
     span = cursor.span(first, last)
     made = TensorMapValue(target, type_, box, span, dims, strides, steps if steps else (1,) * len(box))
     wrong = problem(made.type, made.box, made.dims or (1,), made.strides or (), made.steps)
     if wrong is not None:
-        raise cursor.text.error(wrong, first.start, last.end)
+        raise cursor.error(wrong, first, last)
     return made
 
 
@@ -216,7 +216,7 @@ def _tensor_type(cursor: Cursor, hint: str) -> Type:
     text = name if dot.kind == "directive" else f".{name}"
     type_ = Type("bf", 16) if text == ".bf16" else TYPES.get(text)
     if type_ is None or element_type(type_) is None:
-        raise at_token(cursor, dot, f"`{name[:40]}` is not the type of the elements of a tensor", hint)
+        raise cursor.error(f"`{name[:40]}` is not the type of the elements of a tensor", dot, hint=hint)
     return type_
 
 
@@ -236,12 +236,5 @@ def _sizes(cursor: Cursor, what: str, high: int, least: int = 1) -> tuple[int, .
             cursor.need(",")
     if not least <= len(found) <= MAX_RANK:
         message = f"a tensor has 1 to {MAX_RANK} dimensions, not {len(found)}"
-        raise cursor.text.error(message, opening.start, cursor.previous().end)
+        raise cursor.error(message, opening, cursor.previous())
     return tuple(found)
-
-
-def at_token(
-    cursor: Cursor, token: Token, message: str, hint: str | None = None, *, kind: str = "syntax"
-) -> PtxmmError:
-    """An error at ``token``."""
-    return cursor.text.error(message, token.start, token.end, kind=kind, hint=hint)

@@ -34,7 +34,7 @@ from ptxmm.program.condition import (
     Term,
 )
 from ptxmm.program.layout import address_of
-from ptxmm.program.test import MemoryObject, Placement, Test, Thread
+from ptxmm.program.test import MemoryObject, OwnerPath, Placement, Test, Thread
 from ptxmm.ptx import isa, parser
 from ptxmm.ptx.ops import Atomic, Load, Op, Reg, Source, Store, Sym, Type
 from ptxmm.ptx.syntax import Instruction
@@ -167,7 +167,7 @@ def _owners(objects: dict[str, MemoryObject], blocks: list[_Block]) -> dict[str,
     if all(o.space == "global" for o in objects.values()):
         return objects
     placed = dict(objects)
-    users: dict[str, tuple[int, int, int | None, int | None]] = {}
+    users: dict[str, OwnerPath] = {}
     for thread in (b.thread for b in blocks):
         place = (thread.placement.gpu, 0, None, thread.placement.cta)
         for name, op in _accesses(thread):

@@ -10,6 +10,7 @@ import lark
 
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.template import Instance
+from ptxmm.words import alternatives
 
 MAX_DEPTH = 200
 
@@ -72,7 +73,7 @@ def _expected(names: set[str]) -> str | None:
         "__ANON_1": "`&&`",
     }
     known = [word for name, word in words.items() if name in names]
-    return "expected " + ", ".join(known[:-1]) + (" or " if len(known) > 1 else "") + known[-1] if known else None
+    return f"expected {alternatives(known)}" if known else None
 
 
 def extent(token: lark.Token) -> tuple[int, int]:

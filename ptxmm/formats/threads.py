@@ -21,6 +21,7 @@ from ptxmm.program.test import Placement
 from ptxmm.ptx.parser import parse_statements
 from ptxmm.ptx.qualifiers import meant_as_type
 from ptxmm.ptx.syntax import Instruction
+from ptxmm.words import number_of
 
 MAX_INSTRUCTIONS = 10_000
 MAX_THREADS = 1_024
@@ -220,7 +221,7 @@ def _cells(masked: str, start: int, end: int) -> list[Part]:
 def _check_row(text: Text, parts: list[Part], columns: int, total: int) -> None:
     if len(parts) != columns:
         extra = parts[columns] if len(parts) > columns else parts[-1]
-        cells, threads = _count(len(parts), "cell"), _count(columns, "thread")
+        cells, threads = number_of(len(parts), "cell"), number_of(columns, "thread")
         verb = "are" if columns != 1 else "is"
         hint = None
         if len(parts) == columns + 1:
@@ -239,10 +240,6 @@ def _check_row(text: Text, parts: list[Part], columns: int, total: int) -> None:
         raise text.error(f"this row has {cells}, but there {verb} {threads}", extra.start, end, hint=hint)
     if total > MAX_INSTRUCTIONS * 4:
         raise text.error(f"more than {MAX_INSTRUCTIONS * 4} cells", parts[0].start)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 # -- blocks --------------------------------------------------------------------------------------------------------

@@ -92,7 +92,13 @@ class Cursor:
         """The error that the next token is not what was ``wanted``."""
         token = self.peek()
         found = "the end" if token.kind == "end" else f"`{token.text[:40]}`"
-        return self.text.error(f"expected {wanted}, found {found}", token.start, token.end, hint=hint)
+        return self.error(f"expected {wanted}, found {found}", token, hint=hint)
+
+    def error(
+        self, message: str, first: Token, last: Token | None = None, *, kind: str = "syntax", hint: str | None = None
+    ) -> PtxmmError:
+        """An error at ``first``, or from there to ``last``."""
+        return self.text.error(message, first.start, (last or first).end, kind=kind, hint=hint)
 
     def span(self, first: Token, last: Token | None = None) -> Span:
         """The span from ``first`` to ``last``."""
@@ -115,7 +121,7 @@ class Cursor:
             message, hint = f"`{token.text[:40]}` is not an integer of at most 64 bits", None
             if re.fullmatch(r"0[0-9]+", token.text):
                 hint = "a constant with a leading 0 is octal"
-            raise self.text.error(message, token.start, token.end, hint=hint)
+            raise self.error(message, token, hint=hint)
         return Constant(-value if negative else value, self.span(first, token), token.text[:2] in _BITS)
 
     def constant(self) -> Constant | Real:
@@ -136,7 +142,7 @@ class Cursor:
                 value = int(token.text.removesuffix("U"), 0)
                 if value < 1 << 128:
                     return Constant(-value if sign else value, span, token.text[:2] in _BITS)
-                raise self.text.error("an integer has at most 128 bits", token.start, token.end)
+                raise self.error("an integer has at most 128 bits", token)
         return self.number()
 
     def path(self) -> Path:
@@ -151,7 +157,7 @@ class Cursor:
             if level.kind != "name" or level.text not in LEVELS:
                 raise self.unexpected("one of " + ", ".join(LEVELS))
             if level.text in levels:
-                raise self.text.error(f"a second `{level.text}`", level.start, level.end)
+                raise self.error(f"a second `{level.text}`", level)
             self.next()
             levels[level.text] = self.number("a number").value
             if not (self.at(",") and self.peek(1).text in LEVELS and self.peek(2).kind == "number"):

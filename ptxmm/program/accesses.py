@@ -14,6 +14,7 @@ from ptxmm.program.shared.windows import takes_narrow_address
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Placement, Thread
 from ptxmm.ptx import ops
+from ptxmm.ptx.spelling import refuse
 
 _TENSORMAP_SPACES = ("global", "const", "param")
 _READ_ONLY = ("const", "param")
@@ -72,7 +73,7 @@ def check_access(op: ops.Op, placement: Placement, objects: Mapping[str, MemoryO
         if touch.role == "mbarrier" and item.space == "shared" and item.type.bytes != MBARRIER_BYTES:
             message = f"an mbarrier has the type .b64, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.shared .b64 {item.name}`")
-        if touch.rule.away and item.owner == _path(placement):
+        if touch.rule.away and item.owner == placement.path:
             message = f"{item.name} is in the CTA of this thread"
             hint = "the destination is in another CTA of the cluster here, and the mbarrier of st.async with it"
             raise error(message, op.source.span, kind="type", hint=hint)
@@ -101,7 +102,7 @@ def _check_tensor_memory(op: ops.Op, placement: Placement, objects: Mapping[str,
         if item.type.bytes != ops.COLUMN_BYTES:
             message = f"the columns of tensor memory have 32 bits, but {item.name} is .{item.type.name}"
             raise error(message, op.source.span, kind="type", hint=f"declare it `.tmem .b32 {item.name}[4]`")
-        if item.owner != _path(placement):
+        if item.owner != placement.path:
             message = f"{item.name} is tensor memory of another CTA"
             raise error(message, op.source.span, kind="type", hint="a thread accesses that of its own CTA")
 
@@ -120,7 +121,7 @@ def check_mbarriers(threads: Sequence[Thread], objects: Mapping[str, MemoryObjec
                     item = objects[base.name]
                     message = f"{item.name} is an mbarrier, so this instruction can't access it"
                     hint = "its memory can't be used for anything else, not even after mbarrier.inval"
-                    raise error(message, op.source.span, kind="unsupported", hint=hint)
+                    raise refuse(op, message, hint)
 
 
 def _check_proxy(op: ops.Op, item: MemoryObject) -> None:
@@ -180,13 +181,9 @@ def _size_hint(op: ops.Op, item: MemoryObject) -> str:
     return hint
 
 
-def _path(placement: Placement) -> tuple[int, int, int | None, int | None]:
-    return (placement.gpu, placement.grid, placement.cluster, placement.cta)
-
-
 def _check_reach(op: ops.Op, item: MemoryObject, placement: Placement) -> bool:
     """Refuse the name of a .shared variable in another cluster; whether it is in the CTA of the thread."""
-    path = _path(placement)
+    path = placement.path
     if item.owner is None or (path == item.owner and not placement.host):
         return True
     if placement.cluster is None or placement.host or path[:3] != item.owner[:3]:

@@ -24,7 +24,7 @@ from ptxmm.program.tensor_checks import check_tensors, mark_fixed
 from ptxmm.program.test import MemoryObject, Test, Thread
 from ptxmm.program.unspecified import unknown
 from ptxmm.ptx import syntax
-from ptxmm.ptx.isa import PREDICATE, S64, definitions, predicate_names, resolve
+from ptxmm.ptx.isa import PREDICATE, S64, names_written, predicate_names, resolve
 from ptxmm.ptx.ops import Atomic, BulkCopy, Load, Mapa, Op, ProxyFence, Reg, Store, Sym, Type
 
 _PROXIES = ("surface", "texture", "constant")
@@ -138,7 +138,7 @@ def _addresses_taken(source: TestSource, entries: Sequence[Sequence[RegisterEntr
 
 def _find_locations(body: list[Op], entries: Sequence[RegisterEntry], declared: set[str]) -> list[Op]:
     """In the dialect an address that is no register of the thread is a location, declared or not."""
-    registers = {name for op in body for name, _ in definitions(op)} | {e.name for e in entries}
+    registers = {name for op in body for name in names_written(op)} | {e.name for e in entries}
     found: list[Op] = []
     for op in body:
         place = access(op)
@@ -166,7 +166,7 @@ def _declare_locations(
     registers = {
         name: thread.name
         for thread, body, items in zip(source.threads, bodies, entries, strict=True)
-        for name in (*(name for op in body for name, _ in definitions(op)), *(e.name for e in items))
+        for name in (*(name for op in body for name in names_written(op)), *(e.name for e in items))
     }
     for body in bodies:
         for op in body:

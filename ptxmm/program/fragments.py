@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxmm.program.naming import error
 from ptxmm.program.test import Thread
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
 from ptxmm.ptx.ops import Op, Wmma, WmmaLoad, WmmaStore
+from ptxmm.ptx.spelling import refuse
 
 
 def fragments(thread: Thread) -> frozenset[str]:
     """The registers of ``thread`` that ``wmma`` writes: their values are undetermined."""
     ops = (op for op in thread.body if isinstance(op, WmmaLoad) or _of_fragments(op))
-    return frozenset(name for op in ops for name, _ in definitions(op))
+    return frozenset(name for op in ops for name in names_written(op))
 
 
 def _of_fragments(op: Op) -> bool:
@@ -36,7 +36,7 @@ def check_fragments(threads: Sequence[Thread]) -> None:
             if isinstance(op, WmmaLoad | WmmaStore):
                 message = "which thread of a warp accesses which elements of a matrix is unspecified"
                 hint = "show one thread of the warp, which makes the accesses of all of it"
-                raise error(message, op.source.span, kind="unsupported", hint=hint)
+                raise refuse(op, message, hint)
 
 
 def _check_uses(thread: Thread) -> None:
@@ -44,13 +44,13 @@ def _check_uses(thread: Thread) -> None:
     if not held:
         return
     for op in thread.body:
-        named = [name for name, _ in uses(op) if name in held]
+        named = [name for name in names_read(op) if name in held]
         guard = op.guard is not None and op.guard.register in held
         base = not (_of_fragments(op) or isinstance(op, WmmaStore)) or guard or _is_place(op, held)
         if named and base:
             message = f"`{named[0]}` holds a part of a matrix, and which one is unspecified"
             hint = "only wmma.mma and wmma.store use the results of wmma.load and wmma.mma"
-            raise error(message, op.source.span, kind="unsupported", hint=hint)
+            raise refuse(op, message, hint)
 
 
 def _is_place(op: Op, held: frozenset[str]) -> bool:

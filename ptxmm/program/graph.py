@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
 from ptxmm.ptx.ops import Branch, Exit, Op
 
 Edges = tuple[tuple[int, ...], ...]
@@ -161,7 +161,7 @@ def makers(body: Sequence[Op]) -> dict[str, list[int]]:
     """The pcs that write each register, in order."""
     found: dict[str, list[int]] = {}
     for pc, op in enumerate(body):
-        for name, _ in definitions(op):
+        for name in names_written(op):
             found.setdefault(name, []).append(pc)
     return found
 
@@ -190,6 +190,6 @@ def live(
 
 def live_at(body: Sequence[Op], graph: Graph, at_end: frozenset[str]) -> list[frozenset[str]]:
     """The registers that are live on entry to each pc and, last, ``at_end`` of the thread."""
-    used = [frozenset(name for name, _ in uses(op)) for op in body]
-    killed = [frozenset(name for name, _ in definitions(op)) if op.guard is None else frozenset() for op in body]
+    used = [frozenset(names_read(op)) for op in body]
+    killed = [frozenset(names_written(op)) if op.guard is None else frozenset() for op in body]
     return live(graph, lambda pc, after: used[pc] | (after - killed[pc]), at_end)

@@ -10,6 +10,7 @@ from ptxmm.program.naming import did_you_mean, error
 from ptxmm.program.source import MultimemAddress
 from ptxmm.program.test import MemoryObject, Thread
 from ptxmm.ptx.ops import Multimem
+from ptxmm.ptx.spelling import refuse
 
 _REAL = ("f", "bf")
 
@@ -62,4 +63,4 @@ def check_multimem(threads: Iterable[Thread], objects: Mapping[str, MemoryObject
             if isinstance(op, Multimem) and op.kind == "ld_reduce" and op.op == "add" and op.type.kind in _REAL:
                 message = "the order in which more than two floating-point numbers are added is not specified"
                 hint = "a multimem address of two locations"
-                raise error(message, op.source.span, kind="unsupported", hint=hint)
+                raise refuse(op, message, hint)

@@ -10,13 +10,11 @@ from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
 from ptxmm.program.source import LEVELS, Path, ThreadSource
-from ptxmm.program.test import Placement
+from ptxmm.program.test import OwnerPath, Placement
 
 WARP_SIZE = 32
 CTA_SIZE = 1024
 CLUSTER_SIZE = 16
-
-OwnerPath = tuple[int, int, int | None, int | None]
 
 
 class Cta(Struct, frozen=True):
@@ -39,8 +37,7 @@ def cta_of(placements: Sequence[Placement]) -> list[Cta | None]:
     """The CTA of each thread; None for host threads. A thread without ``cta`` is in a CTA of its own."""
     found: list[Cta | None] = []
     for index, p in enumerate(placements):
-        path = (p.gpu, p.grid, p.cluster, p.cta)
-        found.append(None if p.host else Cta(path, index if p.cta is None else None))
+        found.append(None if p.host else Cta(p.path, index if p.cta is None else None))
     return found
 
 

@@ -18,6 +18,7 @@ from ptxmm.ptx.ops import Alu, AluPair, Convert, Load, Op, Reg, Source, Store, T
 from ptxmm.ptx.ops.record import slots
 from ptxmm.ptx.ops.signatures import CARRY
 from ptxmm.ptx.qualifiers import DEFAULT_ISA
+from ptxmm.ptx.spelling import refuse
 
 
 class _Known(Struct, frozen=True):
@@ -96,7 +97,7 @@ def _check_carry(body: Sequence[Op]) -> None:
             flag = "carry" if subtracts else "borrow"
             message = f"`{op.op}` after `{last}.cc`: what a {flag} means for it is not said"
             hint = "addc and madc go with add.cc and mad.cc, subc with sub.cc"
-            raise error(message, op.source.span, kind="unsupported", hint=hint)
+            raise refuse(op, message, hint)
         if isinstance(op, AluPair) and op.predicate == Reg(CARRY):
             last = op.op
 

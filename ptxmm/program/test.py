@@ -12,6 +12,9 @@ from ptxmm.program.condition import Condition, MemoryTerm, Proposition, Term, te
 from ptxmm.program.identity import Site
 from ptxmm.ptx.ops import Op, Type
 
+OwnerPath = tuple[int, int, int | None, int | None]
+"""The place of a CTA: (gpu, grid, cluster, cta)."""
+
 
 class Placement(Struct, frozen=True):
     """The place of a thread, as written. ``warp``, ``cta`` and ``cluster`` are None where left out.
@@ -29,6 +32,11 @@ class Placement(Struct, frozen=True):
     warp: int | None = None
     host: bool = False
     overlap: bool = False
+
+    @property
+    def path(self) -> OwnerPath:
+        """That of the CTA, as in ``MemoryObject.owner``; host threads have none."""
+        return self.gpu, self.grid, self.cluster, self.cta
 
 
 class Thread(Struct, frozen=True):
@@ -96,7 +104,7 @@ class MemoryObject(Struct, frozen=True):
     address: int
     virtual: str
     physical: str
-    owner: tuple[int, int, int | None, int | None] | None = None
+    owner: OwnerPath | None = None
     proxy: str = "generic"
     alias_of: str | None = None
     mbarrier: tuple[tuple[int, int] | None, ...] = ()

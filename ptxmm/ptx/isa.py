@@ -86,6 +86,16 @@ def uses(op: Op) -> list[tuple[str, Type]]:
     return found + [pair for slot in read if slot.mark != "[" for pair in slot.registers(op)]
 
 
+def names_written(op: Op) -> list[str]:
+    """The names of the registers that ``op`` writes."""
+    return [name for name, _ in definitions(op)]
+
+
+def names_read(op: Op) -> list[str]:
+    """The names of the registers that ``op`` reads, its guard and those of addresses included."""
+    return [name for name, _ in uses(op)]
+
+
 _NO_PART = ("source", "guard", "dst", "complement")
 
 

@@ -15,6 +15,7 @@ from ptxmm.ptx.cuda_words import meant
 from ptxmm.ptx.origin import Origin, clip, strip_comments
 from ptxmm.ptx.reader import Node
 from ptxmm.ptx.table import DIALECT, OTHER_INSTRUCTIONS
+from ptxmm.words import alternatives
 
 _OPCODE = re.compile(r"\s*(?:[\w$%]+:\s*)*(?:@!?\s*[\w$%]+\s+)?([A-Za-z]\w*)((?:\.[\w:]+)?)")
 _LABELS = re.compile(r"\s*(?:[\w$%]+\s*:(?!:)\s*)*")
@@ -135,7 +136,7 @@ def _wanted(accepts: set[str]) -> str:
             return together
     hidden = {"FLOAT"} if "NUMBER" in accepts else set()
     words = [word for name, word in _DESCRIPTIONS.items() if name in accepts - hidden]
-    return " or ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part) or "something else"
+    return alternatives(words) or "something else"
 
 
 def _unsupported_opcode(origin: Origin, position: int, dialect: bool) -> PtxmmError | None:

@@ -17,6 +17,7 @@ from ptxmm.render.document import recorded, taken
 from ptxmm.render.execution import execution_lines
 from ptxmm.render.style import Style, clean, section
 from ptxmm.render.text import outcome_line, separated, tail
+from ptxmm.words import number_of
 
 
 def text(result: CompareResult, style: Style) -> list[str]:
@@ -30,7 +31,7 @@ def text(result: CompareResult, style: Style) -> list[str]:
         for number, difference in enumerate(side.only):
             if difference.execution is None:
                 rest = len(side.only) - number
-                lines.append(f"and {rest} more final state{'s' if rest > 1 else ''} {_whose(result, side, word)}")
+                lines.append(f"and {number_of(rest, 'more final state')} {_whose(result, side, word)}")
                 break
             lines.append(style.paint(f"Only {_whose(result, side, word)}: {outcome_line(difference.outcome)}", "red"))
             lines += _difference(difference, other, result.versions)
@@ -53,7 +54,7 @@ def _whose(result: CompareResult, side: Side, word: str) -> str:
 
 
 def _summary(side: Side) -> str:
-    words = [f"{side.states} final state{'s' if side.states != 1 else ''}"]
+    words = [number_of(side.states, "final state")]
     if side.observation is not None:
         words.append(side.observation)
     if side.status != "complete":
@@ -89,7 +90,7 @@ def _reason(reason: Reason, who: str, count: int) -> Iterator[str]:
             order = "are unrelated in" if absent.unrelated else "are not in this order in"
             yield f"    but {first} and {second} {order} {clean(absent.text)}"
     if count > 1:
-        yield f"    ({count - 1} more reason{'s' if count > 2 else ''}: ptxmm explain)"
+        yield f"    ({number_of(count - 1, 'more reason')}: ptxmm explain)"
 
 
 def _edge(edge: Edge) -> str:
@@ -150,9 +151,9 @@ def words(vocabulary: Vocabulary) -> str:
     parts = [named, f"scopes {' '.join(vocabulary.scopes)}"]
     parts.append("every location accessed at least twice, all writes of a location distinct")
     if vocabulary.threads is not None:
-        parts.append(f"at most {vocabulary.threads} thread{'s' if vocabulary.threads != 1 else ''}")
+        parts.append(f"at most {number_of(vocabulary.threads, 'thread')}")
     if vocabulary.locations is not None:
-        parts.append(f"at most {vocabulary.locations} location{'s' if vocabulary.locations != 1 else ''}")
+        parts.append(f"at most {number_of(vocabulary.locations, 'location')}")
     return "; ".join(parts)
 
 

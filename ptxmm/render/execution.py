@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ptxmm.analysis.result import Access, Execution
 from ptxmm.render.style import clean
+from ptxmm.words import number_of
 
 
 def execution_lines(execution: Execution, indent: str = "  ") -> list[str]:
@@ -16,8 +17,7 @@ def execution_lines(execution: Execution, indent: str = "  ") -> list[str]:
     lines = [f"{indent}{label:{width}}  {effects}".rstrip() for label, effects in rows]
     if execution.folded:
         what = "that only access .local memory or read what nothing writes"
-        plural = "s" if execution.folded > 1 else ""
-        lines.append(f"{indent}({execution.folded} instruction{plural} {what}: left out)")
+        lines.append(f"{indent}({number_of(execution.folded, 'instruction')} {what}: left out)")
     orders: dict[str, list[tuple[str, str]]] = {}
     for pair in execution.coherence:
         orders.setdefault(pair.location, []).append((pair.first, pair.second))

@@ -22,6 +22,7 @@ from ptxmm.render.document import recorded, taken
 from ptxmm.render.execution import execution_lines
 from ptxmm.render.style import Style, clean, section
 from ptxmm.render.text import head, separated, tail
+from ptxmm.words import number_of
 
 MOST = 4
 """Of more reasons than this only one of each group is shown."""
@@ -93,8 +94,7 @@ def _repairs(result: ExplainResult, style: Style) -> Iterator[str]:
 def _forbidden(result: ExplainResult, style: Style, definitions: bool) -> list[str]:
     meanings = _Meanings({(d.relation, d.section): d for d in result.definitions}) if definitions else None
     count = sum(len(group.reasons) for group in result.groups)
-    plural = "s" if count != 1 else ""
-    told = f"{'at least ' if result.status == 'timeout' else ''}{count} reason{plural}"
+    told = f"{'at least ' if result.status == 'timeout' else ''}{number_of(count, 'reason')}"
     lines = [f"{style.paint('Forbidden', 'red')}: every execution that ends so violates an axiom ({told})"]
     if result.cases:
         lines += _Tree(result, style, meanings).lines(result.cases, "")

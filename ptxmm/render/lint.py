@@ -9,6 +9,7 @@ from ptxmm.analysis.lint import LintResult, Report
 from ptxmm.analysis.result import Failure
 from ptxmm.render import Entry, Page
 from ptxmm.render.style import Style, clean
+from ptxmm.words import number_of
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "bold"}
 _WIDTH = 120
@@ -53,14 +54,13 @@ def _source(report: Report, style: Style) -> Iterator[str]:
 def _summary(results: Sequence[LintResult], page: Page) -> str:
     """One line on everything."""
     found = [report for result in results for report in result.findings]
-    files = f"{len(results)} file{'s' if len(results) != 1 else ''}"
     statements = sum(result.statements for result in results)
-    about = f"{statements} asm statement{'s' if statements != 1 else ''} in {files}"
+    about = f"{number_of(statements, 'asm statement')} in {number_of(len(results), 'file')}"
     mended = f"; {page.fixed} mended" if page.fixed else ""
     if not found:
         return page.style.paint("nothing found", "green") + f" ({about}){mended}"
     counts = Counter(report.rule.severity for report in found)
-    parts = [f"{counts[s]} {s}{'s' if counts[s] != 1 else ''}" for s in ("error", "warning", "note") if counts[s]]
+    parts = [number_of(counts[s], s) for s in ("error", "warning", "note") if counts[s]]
     fixable = sum(bool(report.edits) for report in found)
     hint = f"; --fix mends {fixable}" if fixable else ""
     painted = page.style.paint(", ".join(parts), _COLOURS["error" if counts["error"] else "warning"])

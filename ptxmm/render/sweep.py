@@ -12,6 +12,7 @@ from ptxmm.analysis.swept import Said, Swept
 from ptxmm.render import Entry, Page
 from ptxmm.render.document import line
 from ptxmm.render.style import clean
+from ptxmm.words import number_of
 
 
 def table(entries: Iterable[Entry[Swept]], page: Page) -> Iterator[str]:
@@ -32,7 +33,7 @@ def table(entries: Iterable[Entry[Swept]], page: Page) -> Iterator[str]:
     seconds = time.perf_counter() - page.start
     rate = f": {(total - kept) / seconds:.0f} a second" if total > kept else ""
     known = f", {kept} known before" if kept else ""
-    wrong = f", {errors} {'error' if errors == 1 else 'errors'}" if errors else ""
+    wrong = f", {number_of(errors, 'error')}" if errors else ""
     yield f"{total} checked in {seconds:.1f} s{rate}{known}{wrong}"
 
 

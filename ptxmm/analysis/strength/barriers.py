@@ -45,12 +45,11 @@ def groups_of(test: Test) -> Iterator[tuple[str, list[int]]]:
         place = thread.placement
         if place.host or place.cta is None:
             continue
-        cta = (place.gpu, place.grid, place.cluster, place.cta)
         if place.warp is not None:
-            kinds["warp"].setdefault((*cta, place.warp), []).append(number)
-        kinds["cta"].setdefault(cta, []).append(number)
+            kinds["warp"].setdefault((*place.path, place.warp), []).append(number)
+        kinds["cta"].setdefault(place.path, []).append(number)
         if place.cluster is not None:
-            kinds["cluster"].setdefault(cta[:3], []).append(number)
+            kinds["cluster"].setdefault(place.path[:3], []).append(number)
     seen: set[tuple[int, ...]] = set()
     for kind, groups in kinds.items():
         for members in groups.values():

@@ -29,7 +29,7 @@ from ptxmm.program.shared.mbarriers import opaque
 from ptxmm.program.shared.refusals import UNDECIDABLE, refused
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.isa import names_written
 
 __all__ = ["Domain", "Missing", "Program", "Undecided", "programs", "run"]
 
@@ -234,7 +234,7 @@ def effect(kind: type) -> Callable[[Machine, Any], None]:
 def _skip(machine: Machine, op: ops.Op, guard: Node) -> None:
     """An instruction that does not happen here still makes what it would write depend on its guard."""
     if guard.reads:
-        for name, _ in definitions(op):
+        for name in names_written(op):
             absent = machine.expressions.absent(machine.width(name))
             machine.registers[name] = machine.expressions.select(guard, absent, machine.register(name))
 

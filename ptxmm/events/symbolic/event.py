@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value
 from ptxmm.program.identity import EventId
+from ptxmm.program.test import OwnerPath
 from ptxmm.ptx.ops import Op
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -61,7 +62,7 @@ class Event(Struct):
     after: list[int] = field(default_factory=list)
     group: int = -1
     mbarriers: dict[Mbarrier, Formula] = field(default_factory=dict)
-    home: tuple[int, int, int | None, int | None] | None = None
+    home: OwnerPath | None = None
 
     @property
     def asynchronous(self) -> bool:

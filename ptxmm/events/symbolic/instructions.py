@@ -10,7 +10,7 @@ from ptxmm.events.symbolic.executor import Executor
 from ptxmm.events.symbolic.values.compute import Eventless, computed
 from ptxmm.events.symbolic.values.domain import Reads
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.isa import names_written
 from ptxmm.ptx.ops import Straight
 from ptxmm.relations.formula import FALSE
 
@@ -25,7 +25,7 @@ def execute(run: Executor, op: Straight, reads: Reads) -> None:
         return
     run.presence = run.formulas.both(run.state.guard, run.condition)
     if run.presence == FALSE:
-        for name, _ in definitions(op):
+        for name in names_written(op):
             run.absent(name)
         return
     run.control = run.controlling(reads)

@@ -30,6 +30,7 @@ from ptxmm.ptx.ops import (
     Unpack,
     Wgmma,
 )
+from ptxmm.ptx.spelling import refuse
 
 _PREFIX = {32: "r", 64: "rd", 16: "rs", 128: "rq"}
 
@@ -75,7 +76,7 @@ def _plain(thread: Thread) -> Thread:
     for op in thread.body:
         if isinstance(op, Wgmma) and op.matrices:
             message = "a litmus test can't say which bytes the matrices of a product have"
-            raise at(message, op.source.span, kind="unsupported", hint="check the kernel itself")
+            raise refuse(op, message, "check the kernel itself")
     if not any(isinstance(op, LoadMatrix | StoreMatrix) and op.fragments for op in thread.body):
         return thread
     halves = [f"half {n}" for n in range(2)]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from ptxmm.program.graph import Graph, graph_of, live, natural_loops, reverse_post_order
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
 from ptxmm.ptx.ops import COMPUTING, Op
 
 
@@ -50,8 +50,8 @@ def _loops(graph: Graph, order: dict[int, int]) -> dict[int, tuple[int, ...]]:
 def live_registers(body: Sequence[Op], observed: Collection[str]) -> list[frozenset[str]]:
     """For each instruction, and the end, the registers that are read from there on before they are written. What an
     instruction reads that only computes counts only if what it gives is live."""
-    written = [frozenset(name for name, _ in definitions(op)) for op in body]
-    read = [frozenset(name for name, _ in uses(op)) for op in body]
+    written = [frozenset(names_written(op)) for op in body]
+    read = [frozenset(names_read(op)) for op in body]
 
     def used(pc: int, after: frozenset[str]) -> frozenset[str]:
         op = body[pc]

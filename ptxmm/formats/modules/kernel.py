@@ -35,7 +35,7 @@ from ptxmm.program.source import AddressOf, Initial, NameTerm, RawCondition, Raw
 from ptxmm.program.symbols import rename
 from ptxmm.program.test import Allowance, SameValue
 from ptxmm.ptx import module_syntax as ptx
-from ptxmm.ptx.isa import uses
+from ptxmm.ptx.isa import names_read
 from ptxmm.ptx.ops import Sym
 
 _NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, EXIT_WAITS, ARRIVES_AGAIN)
@@ -108,7 +108,7 @@ def kernel_of(
     code = replace(code, body=tuple(rename(op, keys) for op in code.body))
     code, waits, assumed = _assumed(code, launch)
     assumed += tuple(name for name in _NAMED if name in launch.assume)
-    workspace = workspace_halves(variables, {name for op in code.body for name, _ in uses(op)})
+    workspace = workspace_halves(variables, {name for op in code.body for name in names_read(op)})
     remarks = (*flat.remarks, *waits)
     title = titles([name for name, f in module.functions.items() if f.entry])[entry.name]
     return Kernel(title, launch, grid, variables, code, remarks, assumed, allowed, workspace, isa)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
-from ptxmm.formats.text import at
 from ptxmm.ptx.ops import BarrierReduction, Imm, Op, WarpBarrier, WarpExchange
+from ptxmm.ptx.spelling import refuse
 
 _GATHERS = ("vote", "match", "redux", "activemask")
 _EVERYONE = 0xFFFFFFFF
@@ -58,4 +58,4 @@ def _exchange(op: WarpExchange, first: bool, running: int, size: int) -> WarpExc
 
 def _refused(op: Op, message: str) -> PtxmmError:
     hint = 'run whole warps (threads = "warp 0"), or launch with as few threads as run'
-    return at(message, op.source.span, kind="unsupported", hint=hint)
+    return refuse(op, message, hint)

@@ -18,6 +18,7 @@ from ptxmm.ptx.isa import PREDICATE, definitions, resolve, uses
 from ptxmm.ptx.module_syntax import Place
 from ptxmm.ptx.ops import Nothing, Op, Reg, Source, Type
 from ptxmm.ptx.ops.signatures import CARRY
+from ptxmm.ptx.spelling import refuse
 
 _NO_RESULT = ("st", "red", "bar", "barrier", "fence", "membar", "cp", "prefetch", "discard", "call", "wgmma")
 _COPY = re.compile(r"\$[0-9]+$")
@@ -143,7 +144,7 @@ def _known(op: Op, flat: Flat, others: Mapping[str, str]) -> Op:
     """
     for name, _ in (*definitions(op), *uses(op)):
         if name in others and name not in flat.registers:
-            raise at(f"addresses of {others[name]} are not supported", op.source.span, kind="unsupported")
+            raise refuse(op, f"addresses of {others[name]} are not supported")
         if name not in flat.registers and name != CARRY:
             sign = "%" if f"%{name}" in op.source.text else ""
             # As they are written: without the number of a call that is inlined, and without the slots of its arguments.

@@ -22,7 +22,7 @@ from ptxmm.formats.modules.matrices import layouts, placed
 from ptxmm.formats.modules.objects import Object
 from ptxmm.program.shared.products import feeding, registers
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.isa import names_written
 
 MAX_ROUNDS = 4096
 MAX_OPEN = 8
@@ -157,7 +157,7 @@ class Propagation:
         if pc == len(self.code.body):
             return environment
         op = self.code.body[pc]
-        written = [name for name, _ in definitions(op)]
+        written = names_written(op)
         holds = self.holds(environment, op.guard)
         if not written or holds is False:
             return environment

@@ -16,7 +16,7 @@ from ptxmm.formats.modules.flow import matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.program.edit import retarget
 from ptxmm.program.graph import Graph, graph_of, makers, post_dominators, reach
-from ptxmm.ptx.isa import uses
+from ptxmm.ptx.isa import names_read
 from ptxmm.ptx.ops import Branch, Exit, Op
 
 
@@ -51,7 +51,7 @@ def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[i
     ending = reach(graph.before, [graph.end])
     waiting += [pc for pc, op in enumerate(body) if isinstance(op, Branch) and pc not in ending]
     waiting += [pc for name in observed for pc in made_by.get(name, ())]
-    given = [[maker for name, _ in uses(op) for maker in made_by.get(name, ())] for op in body]
+    given = [[maker for name in names_read(op) for maker in made_by.get(name, ())] for op in body]
     return reach([[*one, *other] for one, other in zip(given, controls, strict=True)], waiting)
 
 

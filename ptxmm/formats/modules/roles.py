@@ -21,7 +21,7 @@ from ptxmm.formats.modules.threads import Specializing
 from ptxmm.formats.threads import MAX_THREADS
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
 
 _MOST = 12
 """So many threads are chosen at most, or one of each role if these are more."""
@@ -114,13 +114,13 @@ def _alone(residue: Residue) -> bool:
             return False
         if isinstance(op, ops.Barrier) and (op.count is not None or op.kind != "sync"):
             return False
-        read = {name for name, _ in uses(op)}
+        read = set(names_read(op))
         if any(_by(touch, loaded) for touch in ops.touched(op)):
             return False
         if isinstance(op, ops.Load | ops.Atomic) or read & loaded or isinstance(op, ops.Nothing):
-            loaded |= {name for name, _ in definitions(op)}
+            loaded |= set(names_written(op))
         else:
-            loaded -= {name for name, _ in definitions(op)}
+            loaded -= set(names_written(op))
     return True
 
 

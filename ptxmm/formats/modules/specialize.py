@@ -29,7 +29,8 @@ from ptxmm.program.graph import graph_of
 from ptxmm.program.shared.legality import meets, rule
 from ptxmm.program.shared.windows import SPACES
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
+from ptxmm.ptx.spelling import refuse
 
 _ROLES: dict[str, ops.Role] = {"dst": "destination", "src": "source", "mbarrier": "mbarrier", "tensormap": "tensor map"}
 _NAMES_VARIABLES = (ops.Mapa, ops.CtaRank, ops.ConvertAddress)
@@ -178,7 +179,7 @@ class _Emission:
         holds = self.analysis.holds(environment, op.guard)
         if holds is False:
             return []
-        written = [name for name, _ in definitions(op)]
+        written = names_written(op)
         flow = self.analysis.flow
         live = frozenset[str]().union(*(flow.live[follower] for follower in flow.after[pc]))
         if written and not matters(op) and all(name in out or name not in live for name in written):
@@ -190,13 +191,13 @@ class _Emission:
             kept = [name for name in written if name in environment and name not in out]
             found += [(self.move(name, environment[name], op.source), pc) for name in kept]
         changed = self.substituted(op, environment)
-        needed = dict.fromkeys(name for name, _ in uses(changed) if name in environment)
+        needed = dict.fromkeys(name for name in names_read(changed) if name in environment)
         found += [(self.move(name, environment[name], op.source), pc) for name in needed]
         return [*found, (changed, pc)]
 
     def substituted(self, op: ops.Op, environment: Environment) -> ops.Op:
         """``op`` with known values for the registers that it reads, where it may have a constant."""
-        known = {name for name, _ in uses(op) if name in environment}
+        known = {name for name in names_read(op) if name in environment}
         if not known:
             return op
         # A generic mapa takes no name (PTX ISA 9.7.10.22).
@@ -294,7 +295,7 @@ def _trimmed(chunks: list[list[tuple[ops.Op, int]]], observed: Collection[str], 
 
 def _wanted(op: ops.Op, followers: tuple[int, ...], live: list[frozenset[str]]) -> bool:
     after = frozenset().union(*(live[follower] for follower in followers))
-    return any(name in after for name, _ in definitions(op))
+    return any(name in after for name in names_written(op))
 
 
 def _without_jumps(chunks: list[list[tuple[ops.Op, int]]]) -> list[list[tuple[ops.Op, int]]]:
@@ -315,7 +316,7 @@ def _without_jumps(chunks: list[list[tuple[ops.Op, int]]]) -> list[list[tuple[op
 
 def _checked(code: Code, residue: Residue, known: Mapping[str, Known]) -> Residue:
     """Refuse what is left of instructions that can't be modelled, and of special registers without a value."""
-    written = {name for op in residue.body for name, _ in definitions(op)} | known.keys()
+    written = {name for op in residue.body for name in names_written(op)} | known.keys()
     for op, pc in zip(residue.body, residue.origin, strict=True):
         if pc in code.refused and isinstance(op, ops.Nothing):
             why = code.refused[pc][0]
@@ -324,11 +325,11 @@ def _checked(code: Code, residue: Residue, known: Mapping[str, Known]) -> Residu
             if isinstance(op, kind):
                 message = f"the matrix descriptors of `{name}` are not decoded"
                 hint = "leave it out to check the rest; in a litmus test a descriptor is the address of the matrix"
-                raise at(message, op.source.span, kind="unsupported", hint=hint)
-        for name, _ in uses(op):
+                raise refuse(op, message, hint)
+        for name in names_read(op):
             if name not in written and name.startswith("sreg "):
                 register = name.removeprefix("sreg ").replace(" ", ".")
                 message = f"%{register} matters here, but no launch decides its value"
                 instead = "compute the number of the warp from %tid (PTX ISA 10.4)" if register == "warpid" else None
-                raise at(message, op.source.span, kind="unsupported", hint=instead)
+                raise refuse(op, message, instead)
     return residue

@@ -21,7 +21,7 @@ from ptxmm.formats.modules.unwritten import Unwritten, shown, with_unwritten
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.source import RegisterEntry, ThreadSource
 from ptxmm.program.test import Placement
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import definitions, names_read, uses
 from ptxmm.ptx.parser import parse_statements
 
 _NOWHERE = Span(1, 1, 2)
@@ -93,7 +93,7 @@ class Specializing:
 
     def __init__(self, kernel: Kernel, code: Code, variables: dict[str, Object]) -> None:
         self.code, self.grid, self.workspace, self.variables = code, kernel.grid, kernel.workspace, variables
-        self.used = {name for op in code.body for name, _ in uses(op)}
+        self.used = {name for op in code.body for name in names_read(op)}
         self.clocks = {f"sreg {name}" for name in CLOCKS} & self.used
         self.flows: dict[frozenset[str], Flow] = {}
         self.named: dict[tuple[int, int, frozenset[str], bool], Rows] = {}

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.special import CLOCKS
 from ptxmm.program.graph import Graph, graph_of, makers, natural_loops, reach
-from ptxmm.ptx.isa import uses
+from ptxmm.ptx.isa import names_read
 from ptxmm.ptx.ops import COMPUTING, Branch, Exit, Nothing, Op
 
 _TRAPS = re.compile(r"(?:@\S+\s+)?(?:trap|call)\b")
@@ -110,7 +110,7 @@ def _behind(register: str, body: Sequence[Op], made_by: Mapping[str, Sequence[in
             continue
         made = [body[pc] for pc in made_by.get(name, ())]
         memory = memory or not all(isinstance(op, COMPUTING) for op in made)
-        after[name] = {used for op in made if isinstance(op, COMPUTING) for used, _ in uses(op)}
+        after[name] = {used for op in made if isinstance(op, COMPUTING) for used in names_read(op)}
         waiting += after[name]
     counts = any(name in _reached(after, name) for name in after)
     return _Behind(frozenset(after), memory, counts)

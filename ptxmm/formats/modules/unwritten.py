@@ -19,7 +19,7 @@ from ptxmm.formats.text import at
 from ptxmm.program.graph import graph_of
 from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import PREDICATE, definitions, uses
+from ptxmm.ptx.isa import PREDICATE, names_read, names_written
 
 _WIDTHS = (8, 16, 32, 64)
 _State = dict[str, ops.Guard | None]
@@ -135,7 +135,7 @@ def _read_early(body: Sequence[ops.Op], observed: Collection[str]) -> dict[str, 
                 waiting.append(follower)
     found: dict[str, ops.Source] = {}
     for pc in sorted(entry):
-        read = sorted(observed) if pc == end else [name for name, _ in uses(body[pc])]
+        read = sorted(observed) if pc == end else names_read(body[pc])
         for name in read:
             guard = None if pc == end else body[pc].guard
             if name in entry[pc] and (entry[pc][name] is None or entry[pc][name] != guard):
@@ -146,7 +146,7 @@ def _read_early(body: Sequence[ops.Op], observed: Collection[str]) -> dict[str, 
 
 def _left(op: ops.Op, state: _State) -> _State:
     """The state after ``op``, where it goes on."""
-    written = {name for name, _ in definitions(op)}
+    written = set(names_written(op))
     out: _State = {}
     for name, known in state.items():
         if name in written:

@@ -27,7 +27,7 @@ from msgspec import Struct
 from ptxmm.program.graph import Graph, conditional, dominates, dominators, graph_of, live_at, natural_loops, reach
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import computation, definitions, uses
+from ptxmm.ptx.isa import computation, names_read, names_written
 
 _BARRIERS = (ops.Barrier, ops.BarrierReduction)
 _EXCHANGES = (ops.WarpExchange, ops.WarpBarrier)
@@ -76,7 +76,7 @@ def _groups(test: Test) -> Iterator[tuple[_Kinds, list[int]]]:
     groups: dict[tuple[_Kinds, Hashable], list[int]] = {}
     for number, thread in enumerate(test.threads):
         p = thread.placement
-        cta = number if p.host or p.cta is None else (p.gpu, p.grid, p.cluster, p.cta)
+        cta = number if p.host or p.cta is None else p.path
         groups.setdefault((_BARRIERS, cta), []).append(number)
         groups.setdefault((_EXCHANGES, (cta, number if p.warp is None else p.warp, "warp")), []).append(number)
     return ((kinds, members) for (kinds, _), members in groups.items())
@@ -145,8 +145,8 @@ def _waits(
     phases = before(graph, dominator, header, inside, same, first)
     if phases is None:
         return None
-    written = {name for pc in inside for name, _ in definitions(body[pc])}
-    everything = frozenset(thread.registers).union(name for op in body for name, _ in definitions(op))
+    written = {name for pc in inside for name in names_written(body[pc])}
+    everything = frozenset(thread.registers).union(name for op in body for name in names_written(op))
     entering = live_at(body, graph, everything)
     if entering[going_on[0]] & written:
         return None
@@ -206,15 +206,15 @@ def _decides(
     """How the result of the ``barrier`` decides the ``branch``: the instructions between them, in a row, that compute
     its guard, with numbers for the registers that they give, and of which value threads are ``going_on``; None if
     something else has a part in it."""
-    numbers: dict[str, int] = {name: 0 for name, _ in definitions(body[barrier])}
+    numbers: dict[str, int] = dict.fromkeys(names_written(body[barrier]), 0)
     found: list[Hashable] = []
     if not branch > barrier or not inside.issuperset(range(barrier, branch + 1)):
         return None
     for op in body[barrier + 1 : branch]:
         if isinstance(op, ops.Branch):
             return None
-        names = [name for name, _ in uses(op)]
-        given = [name for name, _ in definitions(op)]
+        names = names_read(op)
+        given = names_written(op)
         if isinstance(op, ops.Alu | ops.SetPredicate | ops.Select) and op.guard is None and numbers.keys() >= {*names}:
             numbers.update((name, len(found) + 1) for name in given)
             found.append((type(op), _parts(op, numbers), tuple(numbers[name] for name in given)))

@@ -25,7 +25,7 @@ from ptxmm.program.shared.failing import fails
 from ptxmm.program.shared.twins import Alike, alike
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
 
 SPINS = 1
 """How often the branch of a spin loop is taken without a write, beside what the bound allows. No final state needs
@@ -109,7 +109,7 @@ def control_flow(
         return ControlFlow({}, {}, frozenset(), {}, twins=alike(thread, graph_of(body), {}).twins if values else {})
     graph = graph_of(body)
     parent = post_dominators(graph)
-    written = [frozenset(name for name, _ in definitions(op)) for op in body]
+    written = [frozenset(names_written(op)) for op in body]
     join: dict[int, int] = {}
     assigned: dict[int, frozenset[str]] = {}
     leaving: set[int] = set()
@@ -161,10 +161,9 @@ def live_operands(thread: Thread) -> list[list[str]]:
     A predicated instruction uses what it may overwrite. Unlike in ``control_flow`` the end uses nothing.
     """
     body = thread.body
-    written = [frozenset(name for name, _ in definitions(op)) for op in body]
+    written = [frozenset(names_written(op)) for op in body]
     used = [
-        frozenset(name for name, _ in uses(op)) | (frozenset() if op.guard is None else written[pc])
-        for pc, op in enumerate(body)
+        frozenset(names_read(op)) | (frozenset() if op.guard is None else written[pc]) for pc, op in enumerate(body)
     ]
     return [sorted(names) for names in live(graph_of(body), lambda pc, after: used[pc] | (after - written[pc]))]
 

@@ -14,7 +14,7 @@ from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.shared.undetermined import locations
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written, uses
 from ptxmm.ptx.ops import PREDICATE, Address, Op, Reg, Sym
 
 _Node = tuple[int, Hashable]
@@ -85,7 +85,7 @@ class Flow:
         """The instructions, by thread and index, that give predicates made of results that are not worked out."""
         made = self.made_of(self.opened())
         return {
-            (number, pc): [(number, name) for name, _ in definitions(op)]
+            (number, pc): [(number, name) for name in names_written(op)]
             for number, thread in enumerate(self.test.threads)
             for pc, op in enumerate(thread.body)
             if (is_open(op) and isinstance(op, ops.Opaque) and op.result == PREDICATE)
@@ -101,7 +101,7 @@ class Flow:
         by: dict[bool, set[_Node]] = {True: set(), False: set()}
         for number, thread in enumerate(self.test.threads):
             for pc, op in enumerate(thread.body):
-                by[(number, pc) in chosen].update((number, name) for name, _ in definitions(op))
+                by[(number, pc) in chosen].update((number, name) for name in names_written(op))
         return by[True] - by[False]
 
     def opened(self) -> list[_Node]:
@@ -111,7 +111,7 @@ class Flow:
             for number, thread in enumerate(self.test.threads)
             for op in thread.body
             if is_open(op)
-            for name, _ in definitions(op)
+            for name in names_written(op)
         ]
 
     def made_of(self, nodes: Iterable[_Node]) -> set[_Node]:
@@ -208,8 +208,8 @@ class Flow:
         return found
 
     def _add(self, pc: int, op: Op, compared: bool) -> None:
-        results: list[_Node] = [(self._number, name) for name, _ in definitions(op)]
-        read: list[_Node] = [(self._number, name) for name, _ in uses(op)]
+        results: list[_Node] = [(self._number, name) for name in names_written(op)]
+        read: list[_Node] = [(self._number, name) for name in names_read(op)]
         match op:
             case ops.Alu(op="div" | "rem" | "fns", type=type_) if type_.kind != "f":  # some operands have no result
                 self.sinks.update(read)
@@ -415,7 +415,7 @@ def sides(body: Sequence[Op]) -> dict[int, frozenset[str]]:
                 meets[pc]
             }
             if all(_only_computes(body[node]) and min(graph.after[node]) > node > pc for node in inside):
-                found[pc] = frozenset(name for node in inside for name, _ in definitions(body[node]))
+                found[pc] = frozenset(name for node in inside for name in names_written(body[node]))
     return found
 
 

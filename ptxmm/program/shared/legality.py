@@ -82,7 +82,7 @@ def own_cta(place: Placement, thread: int | None, item: MemoryObject) -> bool:
     """Whether the shared ``item`` lies in the CTA of a thread."""
     if item.owner is None:
         return True
-    if place.host or (place.gpu, place.grid, place.cluster, place.cta) != item.owner:
+    if place.host or place.path != item.owner:
         return False
     return place.cta is not None or thread is None or item.thread in (None, thread)
 

@@ -10,7 +10,7 @@ from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import MemoryObject, Thread
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
 from ptxmm.ptx.ops import Address, Alu, MbarrierArrive, MbarrierInit, MbarrierWait, Op, Reg, Select, Store, Sym
 
 MBARRIER_BYTES = ops.MBARRIER_BYTES
@@ -33,9 +33,9 @@ def _computes_with_states(thread: Thread) -> bool:
         known = len(states)
         for op in thread.body:
             if isinstance(op, Select) or (isinstance(op, Alu) and op.op == "mov"):
-                if any(name in states for name, _ in uses(op)):
-                    states |= {name for name, _ in definitions(op)}
-            elif not isinstance(op, MbarrierWait | Store) and any(name in states for name, _ in uses(op)):
+                if any(name in states for name in names_read(op)):
+                    states |= set(names_written(op))
+            elif not isinstance(op, MbarrierWait | Store) and any(name in states for name in names_read(op)):
                 return True
     return False
 

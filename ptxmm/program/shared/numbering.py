@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from ptxmm.program.graph import Graph, reach, strong_components
 from ptxmm.program.test import Thread
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.isa import names_written
 
 _RESULTS: Mapping[type, tuple[str, ...]] = {
     ops.Alu: ("dst",),
@@ -129,7 +129,7 @@ class Numbering:
         """Number what the instruction at ``pc`` gives."""
         op = self.thread.body[pc]
         made = self.made(op, numbers)
-        for name, _ in definitions(op):
+        for name in names_written(op):
             new = made.get(name, self.number((pc, name, "given")))
             if op.guard is not None and new != numbers[name]:
                 guard = numbers[op.guard.register], op.guard.negated

@@ -35,7 +35,7 @@ from ptxmm.program.latest import Latest
 from ptxmm.program.shared.retries import without_retries
 from ptxmm.program.shared.ways import Form, Rejected, Ways
 from ptxmm.program.test import Test
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
 from ptxmm.ptx.ops import COMPUTING, Branch, Load, Op
 
 _MOST = 64
@@ -133,7 +133,7 @@ class _Region(Ways):
     def __init__(
         self, body: Sequence[Op], first: int, out: int, inside: set[int], entering: list[frozenset[str]]
     ) -> None:
-        super().__init__(body, {name for pc in inside for name, _ in definitions(body[pc])})
+        super().__init__(body, {name for pc in inside for name in names_written(body[pc])})
         self.first, self.out, self.inside = first, out, inside
         self.needed = sorted(entering[out].intersection(self.written))
         self.form: tuple[str, Form] = "", None
@@ -168,7 +168,7 @@ class _Region(Ways):
 
     def _load(self, pc: int) -> tuple[str, Form]:
         op = self.body[pc]
-        if not isinstance(op, Load) or not _polls(op) or any(name in self.written for name, _ in uses(op)):
+        if not isinstance(op, Load) or not _polls(op) or any(name in self.written for name in names_read(op)):
             raise Rejected
         return op.sem, (op.address, op.type, op.scope, op.space, op.volatile)
 
@@ -178,7 +178,7 @@ class _Region(Ways):
         form = self._load(pc)
         if form not in (self.form, _relaxed(self.form)):
             raise Rejected
-        start: dict[str, Form] = {name: ("value",) for name, _ in definitions(self.body[pc])}
+        start: dict[str, Form] = dict.fromkeys(names_written(self.body[pc]), ("value",))
         found: list[_Leaf] = []
         stack: list[tuple[int, dict[str, Form], dict[Form, bool], int]] = [(pc + 1, start, {}, 0)]
         while stack:

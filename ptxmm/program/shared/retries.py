@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from ptxmm.program.graph import dominates, dominators, graph_of, live_at, reach
 from ptxmm.program.shared.ways import Form, Held, Rejected, Ways, predicate
 from ptxmm.program.test import Thread
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
 from ptxmm.ptx.ops import COMPUTING, Atomic, Branch, Load, Op, Reg, Type
 
 _VALUE: Form = ("value",)
@@ -92,7 +92,7 @@ class _Retries(Ways):
         ends = {pc for pc, op in enumerate(body) if not isinstance(op, (*COMPUTING, Branch)) and not self._retries(op)}
         after = [() if pc in ends else targets for pc, targets in enumerate(graph.after)]
         around = reach(after, [first + 1]) - {*ends, graph.end}
-        super().__init__(body, {name for pc in (first, *around) for name, _ in definitions(body[pc])})
+        super().__init__(body, {name for pc in (first, *around) for name in names_written(body[pc])})
         self.fails: dict[int, tuple[int, int]] = {}
         self.alike = True
 
@@ -115,7 +115,7 @@ class _Retries(Ways):
 
     def follow(self) -> None:
         """Find what fails. Raises ``Rejected`` if what follows it is not what follows the load."""
-        if any(name in self.written for name, _ in uses(self.load)):
+        if any(name in self.written for name in names_read(self.load)):
             raise Rejected
         leaves = self._leaves(self.first + 1, {self.value: _VALUE}, True)
         known: set[int] = set()

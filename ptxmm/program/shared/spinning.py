@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ptxmm.program.graph import graph_of, live, natural_loops, reach
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Thread
-from ptxmm.ptx.isa import PREDICATE, definitions, uses
+from ptxmm.ptx.isa import PREDICATE, names_read, names_written
 from ptxmm.ptx.ops import (
     COMPUTING,
     Alu,
@@ -96,7 +96,7 @@ def without_counters(thread: Thread) -> Thread:
     end = len(thread.body)
     body: list[Op] = []
     for pc, op in enumerate(thread.body):
-        dead = isinstance(op, COMPUTING) and not any(name in needed[pc + 1] for name, _ in definitions(op))
+        dead = isinstance(op, COMPUTING) and not any(name in needed[pc + 1] for name in names_written(op))
         # A branch to the end: there the registers are cleared, while ``exit`` would leave them as they are.
         body.append(Nothing(None, None, op.source) if dead else _stay(op, end))
     return replace(thread, body=(*body, *_clear(thread)))
@@ -115,7 +115,7 @@ def loops(thread: Thread) -> tuple[Loop, ...]:
     found = []
     for header, pcs in bodies.items():
         ops = [thread.body[pc] for pc in pcs]
-        written = {name for op in ops for name, _ in definitions(op)}
+        written = {name for op in ops for name in names_written(op)}
         may_repeat = all(isinstance(op, _ALIKE) or (isinstance(op, Multimem) and op.kind == "ld_reduce") for op in ops)
         leaving = {target for pc in pcs for target in graph.after[pc]} - pcs
         again = header in reach(graph.after, leaving)
@@ -250,12 +250,12 @@ def _clear(thread: Thread) -> list[Op]:
 
 def _needed(thread: Thread) -> list[frozenset[str]]:
     """For each pc, and the end, the registers on which some effect or branch from there on depends."""
-    written = [frozenset(name for name, _ in definitions(op)) for op in thread.body]
+    written = [frozenset(names_written(op)) for op in thread.body]
 
     def used(pc: int, after: frozenset[str]) -> frozenset[str]:
         op = thread.body[pc]
         idle = isinstance(op, COMPUTING) and not written[pc] & after
-        names = frozenset() if idle else frozenset(name for name, _ in uses(op))
+        names = frozenset() if idle else frozenset(names_read(op))
         return names | (after if op.guard is not None else after - written[pc])
 
     return live(graph_of(thread.body), used)

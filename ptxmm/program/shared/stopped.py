@@ -13,7 +13,7 @@ from ptxmm.program.graph import graph_of, reach
 from ptxmm.program.shared.control import FENCES
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.isa import names_written
 
 _GOES_ON = (*ops.COMPUTING, *FENCES, ops.Load, ops.Store, ops.Atomic, ops.Exit)
 
@@ -39,7 +39,7 @@ def _may_stop(pc: int, op: ops.Op) -> bool:
 def _written_late(thread: Thread) -> frozenset[str]:
     graph = graph_of(thread.body)
     later = reach(graph.after, [pc for pc, op in enumerate(thread.body) if _may_stop(pc, op)], graph.end)
-    return frozenset(name for pc in later for name, _ in definitions(thread.body[pc]))
+    return frozenset(name for pc in later for name in names_written(thread.body[pc]))
 
 
 def weakened(item: Proposition, known: Collection[object], above: bool) -> Proposition:

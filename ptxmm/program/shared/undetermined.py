@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from ptxmm.program.condition import MemoryTerm, Term
-from ptxmm.program.naming import error
 from ptxmm.program.shared.chunks import Chunks
 from ptxmm.program.shared.control import around
 from ptxmm.program.shared.pointers import known_addresses
@@ -31,6 +30,7 @@ from ptxmm.ptx.ops import (
     WmmaStore,
     touched,
 )
+from ptxmm.ptx.spelling import refuse
 
 Place = tuple[str, int]
 """A byte: the key of its physical object and its offset there."""
@@ -123,7 +123,7 @@ def refuse_loops(test: Test, found: Iterable[Writer]) -> None:
         if around(thread)[writer.pc]:
             what = op.source.text.partition(" ")[0]
             message = f"{what} in a loop is not supported: it writes other undetermined values each time"
-            raise error(message, op.source.span, kind="unsupported")
+            raise refuse(op, message)
 
 
 def readable(test: Test, shown: Iterable[Term] = ()) -> set[Place]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ptxmm.ptx.isa import computation, definitions, uses
+from ptxmm.ptx.isa import computation, names_read, names_written
 from ptxmm.ptx.ops import Alu, Branch, Imm, Op, Reg, SetPredicate, Type
 
 _NEGATED = {"ne": "eq", "ge": "lt", "gt": "le"}
@@ -53,12 +53,12 @@ class Ways:
             yield (op.target if taken else pc + 1), held, when
             return
         if taken:
-            written = [name for name, _ in definitions(op)]
+            written = names_written(op)
             if isinstance(op, Alu) and op.op == "mov" and isinstance(op.sources[0], Reg | Imm):
                 yield pc + 1, {**held, op.dst.name: self.form_of(op.sources[0], held)}, when
                 return
             form: Form = None
-            if all(self.held(name, held) is not None for name, _ in uses(op)):
+            if all(self.held(name, held) is not None for name in names_read(op)):
                 form = (type(op), *(self.form_of(part, held) for part in computation(op)))
             places = {name: number for number, name in enumerate(written)}
             held = {**held, **{name: None if form is None else (places[name], form) for name in written}}

@@ -20,7 +20,7 @@ from ptxmm.errors import Span
 from ptxmm.program.condition import RegisterTerm
 from ptxmm.program.test import Test, Thread
 from ptxmm.program.unspecified.active import lanes_of
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_read, names_written
 from ptxmm.ptx.ops import Alu, Imm, Op, Operand, Reg, Source, WarpBarrier, WarpExchange
 
 _MOST = 64
@@ -118,7 +118,7 @@ class _Warp(Struct, dict=True):
         found = set[int]()
         for t in self.lanes:
             body = self.test.threads[t].body
-            read = {name for op in body for name, _ in uses(op)}
+            read = {name for op in body for name in names_read(op)}
             for op in body:
                 if not isinstance(op, WarpExchange | WarpBarrier):
                     continue
@@ -210,7 +210,7 @@ def _values(thread: Thread, operand: Operand) -> set[int] | None:
         return None
     found = {thread.initial.get(operand.name, 0)}
     for op in thread.body:
-        if operand.name not in (name for name, _ in definitions(op)):
+        if operand.name not in names_written(op):
             continue
         match op:
             case Alu(op="mov", sources=(Imm(value),)) | WarpExchange(op="activemask", operands=(Imm(value),)):

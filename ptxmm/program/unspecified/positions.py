@@ -19,7 +19,7 @@ from ptxmm.program.shared.windows import SPACES
 from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import MemoryObject, Test
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import uses
+from ptxmm.ptx.isa import names_read
 
 Place = tuple[str, int | None]
 """An address: the key of an object and how many bytes behind its first one, None if that is not known."""
@@ -201,7 +201,7 @@ class _Search(Struct):
         guard = {op.guard.register} if op.guard is not None else set()
         named = sum(isinstance(place.base, ops.Sym) for place in addresses(op))
         if len(symbols(op)) > named or any(
-            self.value(ops.Reg(name)) for name, _ in uses(op) if name not in bases | guard
+            self.value(ops.Reg(name)) for name in names_read(op) if name not in bases | guard
         ):
             self.report(op)
 

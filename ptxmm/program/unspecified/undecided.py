@@ -25,7 +25,7 @@ from ptxmm.program.shared.flows import Flow, is_open
 from ptxmm.program.shared.unseen import Undecided, undecided
 from ptxmm.program.test import Test
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_written, uses
 from ptxmm.ptx.ops import Op, Reg
 from ptxmm.ptx.ops.basic import PREDICATE
 
@@ -67,7 +67,7 @@ def _loose(test: Test) -> bool:
         for number, thread in enumerate(test.threads)
         for op in thread.body
         if isinstance(op, ops.Opaque) and op.free and not op.sources
-        for name, _ in definitions(op)
+        for name in names_written(op)
     ]
     return any(
         not flow.given_by_others(number).isdisjoint(flow.local(node))

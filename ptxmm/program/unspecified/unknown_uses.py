@@ -17,7 +17,7 @@ from ptxmm.program.shared.pointers import known_addresses, locate
 from ptxmm.program.shared.undetermined import WRITERS, locations, writers
 from ptxmm.program.symbols import addresses, symbols
 from ptxmm.program.test import Test, Thread
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import definitions, names_read, names_written, uses
 from ptxmm.ptx.ops import (
     Address,
     Alu,
@@ -176,7 +176,7 @@ class UnknownUses(Struct):
             return
         copies, values = _copies(op), _values(op)
         seen = sources if copies else sources | changed
-        written = {name for name, _ in definitions(op)}
+        written = set(names_written(op))
         if seen & self._unknown or values & held:
             if not copies:
                 self._report(thread, op, op.source.text.partition(" ")[0])
@@ -209,7 +209,7 @@ class UnknownUses(Struct):
 
     def _compute(self, number: int, thread: Thread, op: Op) -> None:
         held, made = self._held[number], self._made[number]
-        written = {name for name, _ in definitions(op)}
+        written = set(names_written(op))
         read = _values(op) - ({op.predicate.name} if isinstance(op, Select) else set())
         moves = (isinstance(op, Alu) and op.op == "mov") or isinstance(op, ConvertAddress | Select)
         if read & held:
@@ -269,7 +269,7 @@ def _values(op: Op) -> set[str]:
     """The registers whose values ``op`` takes: not those of its addresses and its guard."""
     bases = {place.base.name for place in addresses(op) if isinstance(place.base, Reg)}
     guard = {op.guard.register} if op.guard is not None else set()
-    return {name for name, _ in uses(op)} - bases - guard
+    return set(names_read(op)) - bases - guard
 
 
 def _reachable(test: Test) -> set[str]:

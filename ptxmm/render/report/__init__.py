@@ -21,6 +21,7 @@ from ptxmm.render.pictures.subject import Picture, pictures
 from ptxmm.render.pictures.svg import document
 from ptxmm.render.report.answers import Answer, Report, answer, body, preformatted
 from ptxmm.render.style import clean
+from ptxmm.words import number_of
 
 DRAWN = "ptx-8.5"
 """The model whose execution is drawn, if it was asked for, else the first."""
@@ -33,7 +34,7 @@ def page(entries: Iterable[Entry[Report]], page: Page) -> Iterator[str]:
         tests.setdefault((entry.report.file, entry.report.test), []).append(entry)
     style, script = _asset("page.css") + STYLE, _asset("page.js")
     found = [entry.report for several in tests.values() for entry in several]
-    title = f"{len(found)} verdict{'s' if len(found) != 1 else ''} on {len(tests)} test{'s' if len(tests) != 1 else ''}"
+    title = f"{number_of(len(found), 'verdict')} on {number_of(len(tests), 'test')}"
     yield "<!doctype html>"
     yield '<html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'

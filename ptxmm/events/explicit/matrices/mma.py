@@ -22,7 +22,7 @@ from ptxmm.events.explicit.machine import ADDRESS, Copy, Effects, Machine
 from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.refusals import SEVERAL_MATRICES, named_warp, refused
-from ptxmm.ptx.isa import uses
+from ptxmm.ptx.isa import names_read
 from ptxmm.ptx.ops import (
     MATRIX_ROW_BYTES,
     LoadMatrix,
@@ -169,7 +169,7 @@ def wgmma(machine: Machine, op: Wgmma) -> None:
 def _decoded(machine: Machine, op: Wgmma, issuers: tuple[int, ...]) -> None:
     """A product whose matrices are known piece by piece."""
     found = 0
-    for name, _ in uses(op):
+    for name in names_read(op):
         found |= machine.expressions.settled(machine.register(name)).reads
     spots = [[machine.address(place, n, role="matrix", alignment=_ALIGNMENT)[0] for place, n in m] for m in op.matrices]
     if all(spot is not None for matrix in spots for spot in matrix):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ptxmm.program.test import Test
+from ptxmm.program.test import OwnerPath, Test
 
 
 class Place(Struct, frozen=True):
@@ -32,14 +32,14 @@ def places(test: Test) -> tuple[Place, ...]:
         if p.host:
             found.append(Place(alone, alone, alone, alone))
             continue
-        cta = alone if p.cta is None else ("cta", p.gpu, p.grid, p.cluster, p.cta)
+        cta = alone if p.cta is None else ("cta", *p.path)
         cluster = ("cluster", cta) if p.cluster is None else ("cluster", p.gpu, p.grid, p.cluster)
         warp = alone if p.warp is None else ("warp", cta, p.warp)
         found.append(Place(warp, cta, cluster, ("gpu", p.gpu)))
     return tuple(found)
 
 
-def owner_place(owner: tuple[int, int, int | None, int | None] | None, user: Place) -> Place:
+def owner_place(owner: OwnerPath | None, user: Place) -> Place:
     """The place of the CTA that shared memory with this ``owner`` lies in; ``user`` accesses it.
 
     Only its own thread accesses the memory of a CTA without a number.

@@ -249,10 +249,9 @@ def lies_in(item: MemoryObject, space: str, placement: Placement) -> bool:
         return item.space == space
     if item.space != "shared" or item.owner is None or placement.host:
         return False
-    path = (placement.gpu, placement.grid, placement.cluster, placement.cta)
-    if path == item.owner:
+    if placement.path == item.owner:
         return True
-    return space == "shared::cluster" and placement.cluster is not None and path[:3] == item.owner[:3]
+    return space == "shared::cluster" and placement.cluster is not None and placement.path[:3] == item.owner[:3]
 
 
 def _virtual(machine: Machine, address: int, op: Mapa | CtaRank) -> int:

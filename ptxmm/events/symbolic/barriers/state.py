@@ -21,7 +21,7 @@ def cta_key(test: Test, thread: int) -> Key:
     place = test.threads[thread].placement
     if place.host or place.cta is None:
         return ("own", thread)
-    return (place.gpu, place.grid, place.cluster, place.cta)
+    return place.path
 
 
 class Members(Struct, frozen=True):

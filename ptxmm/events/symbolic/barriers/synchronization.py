@@ -7,7 +7,7 @@ from ptxmm.events.symbolic.event import Event, Mbarrier, SyncEvent
 from ptxmm.events.symbolic.executor import ADDRESS, AMOUNT, Effects, Executor
 from ptxmm.events.symbolic.values.domain import Domain, Reads, Value, merge, only
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import uses
+from ptxmm.ptx.isa import names_read
 from ptxmm.ptx.ops import Address, Reg
 from ptxmm.relations.formula import TRUE, Formula
 
@@ -132,7 +132,7 @@ def _looked_at(run: Executor, register: str) -> bool:
     """Whether an instruction uses ``register`` otherwise than to wait for the phase of the token in it."""
     for op in run.thread.body:
         waits = isinstance(op, ops.MbarrierWait) and isinstance(op.state, Reg) and op.state.name == register
-        if not waits and any(name == register for name, _ in uses(op)):
+        if not waits and any(name == register for name in names_read(op)):
             return True
     return False
 

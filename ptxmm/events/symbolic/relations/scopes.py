@@ -7,7 +7,7 @@ from msgspec import Struct
 from ptxmm.events.symbolic.barriers.scenarios import cta_key
 from ptxmm.events.symbolic.event import Event
 from ptxmm.program.identity import TENSORMAP
-from ptxmm.program.test import Test
+from ptxmm.program.test import OwnerPath, Test
 from ptxmm.ptx.ops import (
     AsyncStore,
     Atomic,
@@ -73,11 +73,11 @@ def thread_site(test: Test, thread: int) -> Site:
     return Site(place.host, place.gpu, ("thread", thread) if place.host else cluster, cta)
 
 
-def _owner_site(test: Test, owner: tuple[int, int, int | None, int | None]) -> Site:
+def _owner_site(test: Test, owner: OwnerPath) -> Site:
     """The place of a CTA that an object lies in."""
     for index, thread in enumerate(test.threads):
         place = thread.placement
-        if not place.host and (place.gpu, place.grid, place.cluster, place.cta) == owner:
+        if not place.host and place.path == owner:
             return thread_site(test, index)
     return Site(False, owner[0], owner[:3] if owner[2] is not None else owner, owner)
 

@@ -13,7 +13,7 @@ from ptxmm.events.symbolic.values.domain import equal
 from ptxmm.events.symbolic.variants import NONE, Alternatives
 from ptxmm.program.identity import TENSORMAP
 from ptxmm.program.shared.convergence import warpgroups
-from ptxmm.program.test import Test
+from ptxmm.program.test import OwnerPath, Test
 from ptxmm.ptx.ops import (
     AsyncStore,
     Atomic,
@@ -178,7 +178,7 @@ def _lies_in(test: Test, key: str, space: str | None, fence: Event) -> bool:
     if part != "cta":
         return True
     place = test.threads[fence.thread].placement
-    return item.owner == (place.gpu, place.grid, place.cluster, place.cta) and not place.host
+    return item.owner == place.path and not place.host
 
 
 def tmcov(program: Program) -> Iterator[Related]:
@@ -212,8 +212,6 @@ def rcov(program: Program) -> Iterator[Related]:
 
 # -- grids and CTAs --
 
-_Cta = tuple[int, int, int | None, int | None]
-
 
 def lives(program: Program) -> Iterator[Related]:
     """What is done with shared memory from elsewhere in a cluster, or by a bulk copy, and the events in program order
@@ -223,9 +221,9 @@ def lives(program: Program) -> Iterator[Related]:
     if test.claims is None:
         return
     shared = {key: item.owner for key, item in test.objects.items() if item.space == "shared" and item.owner}
-    ctas = {t: (p.gpu, p.grid, p.cluster, p.cta) for t, p in enumerate(t.placement for t in test.threads) if not p.host}
+    ctas = {t: p.path for t, p in enumerate(t.placement for t in test.threads) if not p.host}
     for event in program.events:
-        touched: dict[_Cta, list[Formula]] = {}
+        touched: dict[OwnerPath, list[Formula]] = {}
         for owner, when in _shared(event, shared, ctas.get(event.thread)):
             touched.setdefault(owner, []).append(when)
         for owner, formulas in touched.items():
@@ -238,7 +236,9 @@ def lives(program: Program) -> Iterator[Related]:
                 yield event.number, other, when
 
 
-def _shared(event: Event, owners: Mapping[str, _Cta], own: _Cta | None) -> Iterator[tuple[_Cta, Formula]]:
+def _shared(
+    event: Event, owners: Mapping[str, OwnerPath], own: OwnerPath | None
+) -> Iterator[tuple[OwnerPath, Formula]]:
     """The CTAs whose shared memory ``event``, of a thread of the CTA ``own``, touches, if it does so from elsewhere or
     is that of a bulk copy. ``owners``: of the objects."""
     copied = event.asynchronous and isinstance(event.op, BulkCopy)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from ptxmm.program.test import MemoryObject, Test
+from ptxmm.program.test import MemoryObject, OwnerPath, Test
 
 RANKS = 16
 """The most CTAs of a cluster."""
 
-Path = tuple[int, int, int | None, int | None]
 
-
-def path_of(test: Test, thread: int) -> Path | None:
+def path_of(test: Test, thread: int) -> OwnerPath | None:
     """The CTA of a thread as the ``owner`` of an object gives it; None for a host thread."""
     place = test.threads[thread].placement
-    return None if place.host else (place.gpu, place.grid, place.cluster, place.cta)
+    return None if place.host else place.path
 
 
-def _shared(test: Test, address: int) -> tuple[MemoryObject, int, Path] | None:
+def _shared(test: Test, address: int) -> tuple[MemoryObject, int, OwnerPath] | None:
     found = test.locate(address)
     if found is None or found[0].space != "shared" or found[0].owner is None:
         return None
@@ -51,7 +49,7 @@ def cta_rank(test: Test, address: int) -> int:
     return 0 if found is None else _rank(test, found[2])
 
 
-def _rank(test: Test, owner: Path) -> int:
+def _rank(test: Test, owner: OwnerPath) -> int:
     """The number of the CTA as written, or where one is too great, its place among those of the cluster."""
     if owner[2] is None or owner[3] is None:
         return 0
