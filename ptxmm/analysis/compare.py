@@ -22,12 +22,7 @@ from ptxmm.cat import Model, specification
 from ptxmm.engines.explicit.witness import Confirmer, Rebuilt, Unconfirmed
 from ptxmm.engines.result import Limits, Observed, Witness, observing
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.program.condition import (
-    MemoryTerm,
-    Proposition,
-    RegisterTerm,
-    State,
-)
+from ptxmm.program.condition import MemoryTerm, Proposition, RegisterTerm, State
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 

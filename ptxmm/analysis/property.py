@@ -20,13 +20,7 @@ from ptxmm.cat import Model, index
 from ptxmm.engines.result import Limits, Observed
 from ptxmm.engines.symbolic.strengths import Unwanted
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.program.condition import (
-    Condition,
-    Disjunction,
-    Negation,
-    Proposition,
-    Term,
-)
+from ptxmm.program.condition import Condition, Disjunction, Negation, Proposition, Term
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 

@@ -22,12 +22,7 @@ from ptxmm.generate.problem import Candidate, Orders, Separation
 from ptxmm.generate.realize import canonical_name, location_name, realize
 from ptxmm.generate.skeleton import Skeleton, belongs, canonical, weaker
 from ptxmm.generate.vocabulary import KINDS, ORDERS, SCOPES, Vocabulary, thread_sizes, vocabulary
-from ptxmm.program.condition import (
-    Condition,
-    MemoryTerm,
-    RegisterTerm,
-    State,
-)
+from ptxmm.program.condition import Condition, MemoryTerm, RegisterTerm, State
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Test
 

@@ -12,16 +12,7 @@ from ptxmm.analysis.explain.events import Views
 from ptxmm.analysis.explain.phrases import contradiction
 from ptxmm.analysis.explain.reasons import Found
 from ptxmm.analysis.explain.steps import Absence, Chain, Edge, Reason
-from ptxmm.analysis.explain.words import (
-    COMPOSITE,
-    CONDITIONS,
-    EDGES,
-    ORDERS,
-    PATTERNS,
-    STATIC,
-    Words,
-    axiom_words,
-)
+from ptxmm.analysis.explain.words import COMPOSITE, CONDITIONS, EDGES, ORDERS, PATTERNS, STATIC, Words, axiom_words
 from ptxmm.analysis.result import EventView
 from ptxmm.cat.derivation import EDGES as ORDERING
 from ptxmm.cat.derivation import Derivations, Proof

@@ -15,21 +15,7 @@ from ptxmm.program.edit import retarget
 from ptxmm.program.test import Test, Thread
 from ptxmm.program.unspecified.active import together
 from ptxmm.ptx.isa import PREDICATE, definitions, uses
-from ptxmm.ptx.ops import (
-    Address,
-    Guard,
-    Load,
-    LoadMatrix,
-    Op,
-    Pack,
-    Reg,
-    Store,
-    StoreMatrix,
-    Sym,
-    Type,
-    Unpack,
-    Wgmma,
-)
+from ptxmm.ptx.ops import Address, Guard, Load, LoadMatrix, Op, Pack, Reg, Store, StoreMatrix, Sym, Type, Unpack, Wgmma
 from ptxmm.ptx.spelling import refuse
 
 _PREFIX = {32: "r", 64: "rd", 16: "rs", 128: "rq"}

@@ -23,15 +23,7 @@ from ptxmm.formats.modules.roles import represented
 from ptxmm.formats.modules.threads import host_threads, threads_of
 from ptxmm.formats.modules.unwritten import written_first
 from ptxmm.program.build import build
-from ptxmm.program.source import (
-    AddressOf,
-    Initial,
-    NameTerm,
-    TensorMapValue,
-    TestSource,
-    ThreadSource,
-    Variable,
-)
+from ptxmm.program.source import AddressOf, Initial, NameTerm, TensorMapValue, TestSource, ThreadSource, Variable
 from ptxmm.program.symbols import symbols
 from ptxmm.program.test import Allowance, Claims, Test
 from ptxmm.ptx import module_syntax as ptx

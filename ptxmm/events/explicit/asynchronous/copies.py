@@ -20,16 +20,7 @@ from ptxmm.events.explicit.values.compute import in_cta
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.legality import apart
 from ptxmm.program.shared.refusals import same_group
-from ptxmm.ptx.ops import (
-    AsyncCommit,
-    AsyncStore,
-    AsyncWait,
-    BulkCopy,
-    CopyAsync,
-    CopyAsyncArrive,
-    Type,
-    copied,
-)
+from ptxmm.ptx.ops import AsyncCommit, AsyncStore, AsyncWait, BulkCopy, CopyAsync, CopyAsyncArrive, Type, copied
 
 U16 = Type("u", 16)
 UNIT = 16

@@ -9,15 +9,7 @@ from __future__ import annotations
 from typing import assert_never, get_args
 
 from ptxmm.events.symbolic.accesses.elements import read, write
-from ptxmm.events.symbolic.asynchronous.groups import (
-    Part,
-    Side,
-    bytes_of,
-    combinations_of,
-    issue,
-    locate,
-    read_source,
-)
+from ptxmm.events.symbolic.asynchronous.groups import Part, Side, bytes_of, combinations_of, issue, locate, read_source
 from ptxmm.events.symbolic.barriers.synchronization import mbarriers
 from ptxmm.events.symbolic.event import Operation
 from ptxmm.events.symbolic.executor import ADDRESS, Effects, Executor, place_at
