@@ -26,6 +26,15 @@ _ALIAS_HINTS = {
 }
 
 
+Range = tuple[str, int, int]
+"""Bytes of an object: its key, the offset of the first, how many."""
+
+
+def overlap(one: Range, other: Range) -> bool:
+    """Whether two ranges have a byte in common."""
+    return one[0] == other[0] and one[1] < other[1] + other[2] and other[1] < one[1] + one[2]
+
+
 def touches(op: ops.Op, objects: Mapping[str, MemoryObject]) -> Iterator[ops.Touch]:
     """The address operands of ``op``; ``objects`` gives the box of a tensor map that is named."""
     found = ops.touched(op)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from ptxmm.errors import PtxmmError
+from msgspec.structs import replace
+
+from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx import syntax
-from ptxmm.ptx.ops import Op, Reg, Type
+from ptxmm.ptx.ops import Op, Reg, Source, Type
 from ptxmm.ptx.ops.basic import PREDICATE, S64
 from ptxmm.ptx.ops.record import slots
 from ptxmm.ptx.qualified import Names
@@ -84,6 +86,12 @@ def uses(op: Op) -> list[tuple[str, Type]]:
     addresses = (slot.item(op) for slot in read if slot.mark == "[")
     found += ((place.base.name, ADDRESS) for place in addresses if place is not None and isinstance(place.base, Reg))
     return found + [pair for slot in read if slot.mark != "[" for pair in slot.registers(op)]
+
+
+def placeless(body: Iterable[Op]) -> tuple[Op, ...]:
+    """Instructions without their places in the text."""
+    nowhere = Source(Span(0, 0, 0), "")
+    return tuple(replace(op, source=nowhere) for op in body)
 
 
 def names_written(op: Op) -> list[str]:

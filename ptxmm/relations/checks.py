@@ -30,11 +30,7 @@ def cyclic(algebra: SymbolicAlgebra, a: Relation) -> Formula:
 
 def within_cycles(algebra: SymbolicAlgebra, a: Relation) -> Relation:
     """The pairs of ``a`` that lie on some cycle of what may hold."""
-    rows = list(a.must)
-    for x, entries in a.may.items():
-        for y in entries:
-            rows[x] |= 1 << y
-    reach = closure(rows)
+    reach = _reach(a)
     back = [0] * algebra.size
     for x, row in enumerate(reach):
         for y in bits(row):
@@ -47,6 +43,15 @@ def within_cycles(algebra: SymbolicAlgebra, a: Relation) -> Relation:
         if kept:
             may[x] = kept
     return Relation(must, may)
+
+
+def _reach(a: Relation) -> list[int]:
+    """For each event those that a path of what may hold leads to."""
+    rows = list(a.must)
+    for x, entries in a.may.items():
+        for y in entries:
+            rows[x] |= 1 << y
+    return closure(rows)
 
 
 FEW = 20
@@ -63,11 +68,7 @@ def acyclicity(
     cycles of two events only.
     """
     core = within_cycles(algebra, a)
-    rows = list(core.must)
-    for x, entries in core.may.items():
-        for y in entries:
-            rows[x] |= 1 << y
-    reach = closure(rows)
+    reach = _reach(core)
     result: list[Formula] = []
     seen = 0
     for x in range(algebra.size):

@@ -11,6 +11,7 @@ from ptxmm.analysis.progress.result import Seen, ThreadReport
 from ptxmm.analysis.result import Access, Instruction, Step
 from ptxmm.engines.explicit.hangs import Hang
 from ptxmm.engines.explicit.witness import Rebuilt
+from ptxmm.program.accesses import overlap
 from ptxmm.program.test import Test
 
 _DOES = {
@@ -149,7 +150,7 @@ def _reasons(test: Test, hang: Hang, read: int) -> Iterator[str]:
     executed: set[tuple[int, int]] = set()
     for w in range(layout.initial_first):
         event = layout.events[w]
-        if event.kind != "W" or event.cell is None or not _overlap(event.cell, cell):
+        if event.kind != "W" or event.cell is None or not overlap(event.cell, cell):
             continue
         t, pc = event.id.site
         executed.add((t, _origin(test, hang, t, pc)))
@@ -176,7 +177,7 @@ def _absent(test: Test, hang: Hang, executed: set[tuple[int, int]], cell: tuple[
     some = False
     for t, pc, key, offset, size in sorted(hang.writers):
         spin = hang.runs[t].spin
-        if not _overlap((key, offset, size), cell) or (spin is not None and pc in spin.loop.body):
+        if not overlap((key, offset, size), cell) or (spin is not None and pc in spin.loop.body):
             continue
         some = True
         if (t, pc) not in executed:
@@ -205,10 +206,6 @@ def _waits(test: Test, hang: Hang, t: int) -> Iterator[Seen]:
         reasons = (f"its phase {phase} is never completed", *_absent(test, hang, executed, cell))
         reasons = tuple(r for r in reasons if r != "no thread writes it")
         yield Seen(instruction(test, t, pc), location(test, *cell), phase, "", reasons)
-
-
-def _overlap(a: tuple[str, int, int], b: tuple[str, int, int]) -> bool:
-    return a[0] == b[0] and a[1] < b[1] + b[2] and b[1] < a[1] + a[2]
 
 
 def _rebuilt(hang: Hang) -> Rebuilt:

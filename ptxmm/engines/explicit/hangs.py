@@ -26,7 +26,6 @@ from ptxmm.engines.explicit.prefixes import Run, complete_run, held, idles, stop
 from ptxmm.engines.explicit.spin_fixpoint import SpinFixpoint
 from ptxmm.engines.fairness import Fairness, State, may_starve
 from ptxmm.engines.result import Limits
-from ptxmm.errors import Span
 from ptxmm.events.explicit.barriers import EPOCH, Meeting, meetings
 from ptxmm.events.explicit.barriers.exchanges import Links
 from ptxmm.events.explicit.domains import Domains, possible_values, traces
@@ -42,7 +41,8 @@ from ptxmm.program.shared.control import BARRIERS
 from ptxmm.program.shared.convergence import sites
 from ptxmm.program.shared.spinning import loops, spinning, without_counters
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Atomic, CtaRank, Mapa, Source, WarpExchange
+from ptxmm.ptx.isa import placeless
+from ptxmm.ptx.ops import Atomic, CtaRank, Mapa, WarpExchange
 
 Visibility = Literal["strong", "all"]
 """Which writes a thread that reads their location for ever sees in the end: those that are morally strong with its
@@ -334,13 +334,12 @@ def _alike(test: Test) -> list[list[int]]:
     if any(item.owner is not None for item in test.objects.values()):
         return []
     places = Scene(test).places
-    nowhere = Source(Span(0, 0, 0), "")
     groups: dict[object, list[int]] = {}
     for t, thread in enumerate(test.threads):
         where = thread.placement
         alone = sum(place.cta == places[t].cta for place in places) == 1 and where.cluster is None
         if alone and not any(isinstance(op, CtaRank | Mapa) for op in thread.body):
-            code = tuple(replace(op, source=nowhere) for op in thread.body)
+            code = placeless(thread.body)
             values = tuple(sorted(thread.initial.items())), tuple(sorted(thread.registers.items(), key=str))
             groups.setdefault((where.gpu, where.grid, where.host, where.overlap, code, values), []).append(t)
     return list(groups.values())

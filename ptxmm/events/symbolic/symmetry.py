@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from msgspec.structs import replace
-
-from ptxmm.errors import Span
 from ptxmm.events.symbolic.barriers.scenarios import cta_key
-from ptxmm.program.test import Test, Thread
-from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CtaRank, IsSpace, Mapa, Op, Source
+from ptxmm.program.test import Test
+from ptxmm.ptx.isa import placeless
+from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CtaRank, IsSpace, Mapa
 
 _PLACED = (Mapa, CtaRank, IsSpace, BulkCopy, AsyncStore, CopyAsync)
 
@@ -34,12 +32,10 @@ def interchangeable(test: Test, fixed: Collection[int]) -> list[list[int]]:
         if place.warp is not None and warps[cta, place.warp] > 1:
             continue
         where = (place.host, place.gpu, place.grid, place.cluster, "alone" if members[cta] == 1 else cta)
-        code = (_code(thread), tuple(sorted(thread.initial.items())), tuple(sorted(thread.registers.items(), key=str)))
+        code = (
+            placeless(thread.body),
+            tuple(sorted(thread.initial.items())),
+            tuple(sorted(thread.registers.items(), key=str)),
+        )
         groups.setdefault((where, code), []).append(index)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _code(thread: Thread) -> tuple[Op, ...]:
-    """The instructions without their place in the text."""
-    nowhere = Source(Span(0, 0, 0), "")
-    return tuple(replace(op, source=nowhere) for op in thread.body)

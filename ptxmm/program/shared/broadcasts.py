@@ -27,9 +27,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from ptxmm.program.accesses import Range, overlap
 from ptxmm.program.graph import Graph, conditional, dominators, graph_of, live_at, natural_loops, reach
 from ptxmm.program.shared.collective import Rounds, before, collective, constant
-from ptxmm.program.shared.idempotent import Range, idempotent_atomics, meets, range_of, touched
+from ptxmm.program.shared.idempotent import idempotent_atomics, range_of, touched
 from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.symbols import addresses
 from ptxmm.program.test import Test, Thread
@@ -167,7 +168,7 @@ def _load(test: Test, row: _Row, word: Range, known: Mapping[str, Sym]) -> int |
 def _may_touch(op: ops.Op, word: Range, known: Mapping[str, Sym], test: Test) -> bool:
     where = range_of(op, known, test.objects)
     if where is not None:
-        return meets(where, word)
+        return overlap(where, word)
     objects = touched(op, known, test.objects)
     return objects is None or word[0] in objects
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ptxmm.program.accesses import Range, overlap
 from ptxmm.program.placement import includes
 from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.symbols import addresses, symbols
@@ -29,8 +30,6 @@ from ptxmm.ptx.ops import Address, Atomic, Load, Op, Reg, Store, Sym, access_byt
 _INTEGER = ("b", "u", "s")
 _NEVER = ("cas",)
 """A ``cas`` that fails writes nothing (or, by a reading, what it read); it has a rule of its own."""
-
-Range = tuple[str, int, int]
 
 
 def idempotent_atomics(test: Test) -> tuple[frozenset[int], ...]:
@@ -57,7 +56,7 @@ def idempotent_atomics(test: Test) -> tuple[frozenset[int], ...]:
                 candidates[number, pc] = where
     found: list[set[int]] = [set() for _ in test.threads]
     places = dict.fromkeys(candidates.values())
-    alike = {w for w in places if _alike([access for access in accesses if meets(access[0], w)], w, test)}
+    alike = {w for w in places if _alike([access for access in accesses if overlap(access[0], w)], w, test)}
     for (number, pc), where in candidates.items():
         if where in alike:
             found[number].add(pc)
@@ -120,7 +119,3 @@ def _includes(op: Op, thread: Thread, other: Thread) -> bool:
     """Whether the scope of a strong operation of ``thread`` includes ``other``."""
     scope = getattr(op, "scope", None)
     return other is thread or (scope is not None and includes(scope, thread.placement, other.placement))
-
-
-def meets(one: Range, other: Range) -> bool:
-    return one[0] == other[0] and one[1] < other[1] + other[2] and other[1] < one[1] + one[2]

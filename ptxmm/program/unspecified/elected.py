@@ -16,12 +16,11 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.errors import Span
 from ptxmm.program.condition import RegisterTerm
 from ptxmm.program.test import Test, Thread
 from ptxmm.program.unspecified.active import lanes_of
-from ptxmm.ptx.isa import names_read, names_written
-from ptxmm.ptx.ops import Alu, Imm, Op, Operand, Reg, Source, WarpBarrier, WarpExchange
+from ptxmm.ptx.isa import names_read, names_written, placeless
+from ptxmm.ptx.ops import Alu, Imm, Op, Operand, Reg, WarpBarrier, WarpExchange
 
 _MOST = 64
 """At most so many choices are tried."""
@@ -109,7 +108,7 @@ class _Warp(Struct, dict=True):
             own = t in self.asked or masks is None or any(item.thread == t for item in self.test.objects.values())
             thread = self.test.threads[t]
             initial, types = sorted(thread.initial.items()), sorted(thread.registers.items(), key=str)
-            code = (_code(thread), repr(initial), repr(types), tuple(mask >> lane & 1 for mask in masks or ()))
+            code = (placeless(thread.body), repr(initial), repr(types), tuple(mask >> lane & 1 for mask in masks or ()))
             found.append(first.setdefault(lane if own else code, lane))
         return found
 
@@ -218,9 +217,3 @@ def _values(thread: Thread, operand: Operand) -> set[int] | None:
             case _:
                 return None
     return found
-
-
-def _code(thread: Thread) -> tuple[Op, ...]:
-    """The instructions without their place in the text."""
-    nowhere = Source(Span(0, 0, 0), "")
-    return tuple(replace(op, source=nowhere) for op in thread.body)

@@ -12,14 +12,13 @@ from functools import partial
 
 from ptxmm.ptx import ops
 from ptxmm.ptx.qualified import NOTHING, Check, Form, Maker, TypesBy
-from ptxmm.ptx.tables.common import made
+from ptxmm.ptx.tables.common import check_sign, made
 from ptxmm.ptx.tables.computation import (
     alu,
     branch,
     by_second_type,
     carry,
     check_conversion,
-    check_extreme,
     check_pack,
     check_set,
     check_slct,
@@ -154,7 +153,7 @@ def _reals() -> Iterator[Form]:
     extreme = {**_FTZ, "nan": ("NaN",), "xorsign": ("xorsign",), "abs": ("abs",)}
     newer = {Version((7, 0), 80): "NaN", Version((7, 2), 86): "xorsign"}
     for opcode in ("min", "max"):
-        yield _alu(f"{opcode}.f32", "d a b", ("f32",), extreme, rule=check_extreme, newer=newer)
+        yield _alu(f"{opcode}.f32", "d a b", ("f32",), extreme, rule=check_sign, newer=newer)
         yield _alu(f"{opcode}.f64", "d a b", ("f64",), since=_F64)
     yield _alu("copysign", "d a b", _REALS, since=_V20)
     properties = {"property": words("finite infinite number notanumber normal subnormal")}

@@ -114,3 +114,10 @@ def numbered(q: Qualified, operand: syntax.Operand) -> tuple[syntax.Operand, ...
     """The elements of a vector, as many as ``.num`` says."""
     num = q.chosen["num"]
     return operands.vector(operand, int(num[1:]), f"`{q.form.opcode}.{num}`")
+
+
+def check_sign(q: Qualified) -> None:
+    """``.xorsign.abs`` is one modifier (9.7.3.11, 9.7.4.7)."""
+    for one, other in (("xorsign", "abs"), ("abs", "xorsign")):
+        if one in q.chosen and other not in q.chosen:
+            raise at(q.span(one), f"`.{one}` needs `.{other}`", hint="write .xorsign.abs")

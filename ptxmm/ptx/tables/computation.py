@@ -246,13 +246,6 @@ def single_only(q: Qualified) -> None:
             raise at(q.span(group), message, hint="only .f32 has it")
 
 
-def check_extreme(q: Qualified) -> None:
-    """``.xorsign.abs`` is one modifier (9.7.3.11)."""
-    for one, other in (("xorsign", "abs"), ("abs", "xorsign")):
-        if one in q.chosen and other not in q.chosen:
-            raise at(q.span(one), f"`.{one}` needs `.{other}`", hint="write .xorsign.abs")
-
-
 def check_set(q: Qualified) -> None:
     if q.types[0].name not in _SET_TYPES:
         message = f"the result of `set` is no .{q.types[0].name}"

@@ -11,7 +11,7 @@ from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import Op, Reg, Type
 from ptxmm.ptx.ops.basic import B32, PREDICATE
 from ptxmm.ptx.qualified import NOTHING, Check, Form, Maker, Names, Qualified, at, dotted
-from ptxmm.ptx.tables.common import guard, source, source_predicate
+from ptxmm.ptx.tables.common import check_sign, guard, source, source_predicate
 from ptxmm.ptx.tables.form import BITS, INTEGERS, SM80, V1, Version, words
 
 _B16 = Type("b", 16)
@@ -150,7 +150,7 @@ def _halves() -> Iterator[Form]:
         yield _form(f"neg.{name}", "T T", {**ftz, **typ}, SM80 if brain else Version((6, 0), 53))
         yield _form(f"abs.{name}", "T T", {**ftz, **typ}, SM80 if brain else Version((6, 5), 53))
         for opcode in ("min", "max"):
-            yield _form(f"{opcode}.{name}", "T TT", {**ftz, **_NAN, **typ}, SM80, rule=_check_sign,
+            yield _form(f"{opcode}.{name}", "T TT", {**ftz, **_NAN, **typ}, SM80, rule=check_sign,
                         newer={Version((7, 2), 86): "xorsign"})  # fmt: skip
         yield _form(f"tanh.approx.{name}", "T T", typ, _BF16 if brain else _SM75)
         if brain:
@@ -195,13 +195,6 @@ def _check_clamp(q: Qualified) -> None:
     for one, other in (("relu", "sat"), ("oob", "sat"), ("oob", "ftz")):
         if one in q.chosen and other in q.chosen:
             raise at(q.span(one), f"`{q.form.opcode}` takes `.{one}` or `.{other}`: give one")
-
-
-def _check_sign(q: Qualified) -> None:
-    """``.xorsign.abs`` is one modifier (9.7.4.7)."""
-    for one, other in (("xorsign", "abs"), ("abs", "xorsign")):
-        if one in q.chosen and other not in q.chosen:
-            raise at(q.span(one), f"`.{one}` needs `.{other}`", hint="write .xorsign.abs")
 
 
 def _check_set(q: Qualified) -> None:

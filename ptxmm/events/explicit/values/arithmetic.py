@@ -17,6 +17,11 @@ def as_signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
+def bounds(type_: Type) -> tuple[int, int]:
+    """The least and the greatest integer of ``type_``."""
+    return (-(1 << type_.bits - 1), (1 << type_.bits - 1) - 1) if type_.signed else (0, (1 << type_.bits) - 1)
+
+
 def number(value: int, type_: Type) -> int:
     """The integer that ``value`` stands for in ``type_``: signed for ``s`` types, unsigned otherwise."""
     return as_signed(value, type_.bits) if type_.signed else value & ((1 << type_.bits) - 1)
@@ -170,6 +175,6 @@ def convert(
         return floats.convert(value, to, frm, saturate, rounding, flush)
     result = number(value, frm)
     if saturate:
-        low, high = (-(1 << to.bits - 1), (1 << to.bits - 1) - 1) if to.signed else (0, (1 << to.bits) - 1)
+        low, high = bounds(to)
         result = min(max(result, low), high)
     return result & ((1 << to.bits) - 1)

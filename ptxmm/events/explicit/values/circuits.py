@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
-from ptxmm.events.explicit.values.arithmetic import COMPARISONS, compute, result_bits
+from ptxmm.events.explicit.values.arithmetic import COMPARISONS, bounds, compute, result_bits
 from ptxmm.events.explicit.values.diagrams import FALSE, MOST_NODES, TRUE, Diagrams, TooLarge, Vector, cut, number
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import Type
@@ -77,7 +77,7 @@ class _Circuits:
 
     def _clamped(self, value: Vector, to: Type, frm: Type) -> Vector:
         wide = cut(value, 130, value[-1] if frm.signed else FALSE)
-        low, high = (-(1 << to.bits - 1), (1 << to.bits - 1) - 1) if to.signed else (0, (1 << to.bits) - 1)
+        low, high = bounds(to)
         for limit, below in ((low, True), (high, False)):
             bound = number(limit & ((1 << 130) - 1), 130)
             beyond = self.d.less(wide, bound, True) if below else self.d.less(bound, wide, True)

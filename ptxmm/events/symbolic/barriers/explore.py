@@ -23,6 +23,7 @@ from ptxmm.events.symbolic.barriers.state import Barrier, Key, Log, Members, Sta
 from ptxmm.events.symbolic.event import Mbarrier
 from ptxmm.program.identity import EventId
 from ptxmm.program.shared.convergence import divergent as not_together
+from ptxmm.relations.closures import bits
 
 RunFacts = dict[int, tuple[int, tuple[EventId, ...]]]
 """The facts of each run, with the loose facts and the order of one run that has them; facts are bits."""
@@ -63,7 +64,7 @@ def runs(
     found = search.facts()
     names = list(search.table)
     for certain, (loose, order) in found.items():
-        yield [names[i] for i in _bits(certain | loose)], order
+        yield [names[i] for i in bits(certain | loose)], order
 
 
 class _Runs:
@@ -384,13 +385,6 @@ def _further(verdict: _Wrong, following: list[tuple[Step, list[tuple[State, Log]
     return verdict.place is not None and any(
         moments and (step.place != verdict.place or step.kind == "mb.wait") for step, moments in following
     )
-
-
-def _bits(number: int) -> Iterator[int]:
-    while number:
-        lowest = number & -number
-        yield lowest.bit_length() - 1
-        number ^= lowest
 
 
 def _launched(choices: tuple[Node, ...]) -> Iterator[tuple[Node, tuple[Step, ...]]]:

@@ -109,6 +109,12 @@ def update(op: str, type_: Type, old: int, operand: int) -> int:
     return compute(op, type_, [old, operand])
 
 
+def bounds(type_: Type) -> tuple[int, int]:
+    """The least and the greatest integer of ``type_``."""
+    half = 1 << type_.bits - 1
+    return (-half, half - 1) if type_.signed else (0, 2 * half - 1)
+
+
 def convert(value: int, to: Type, frm: Type, saturate: bool, rounding: str | None = None, flush: bool = False) -> int:
     """``cvt.to.frm`` (PTX ISA 9.7.10.20)."""
     if to.kind in ("f", "bf") or frm.kind in ("f", "bf"):
@@ -117,8 +123,7 @@ def convert(value: int, to: Type, frm: Type, saturate: bool, rounding: str | Non
         return convert_float(value, to, frm, saturate, rounding, flush)
     number = signed(value, frm.bits) if frm.signed else value & ((1 << frm.bits) - 1)
     if saturate:
-        low = -(1 << (to.bits - 1)) if to.signed else 0
-        high = (1 << (to.bits - 1)) - 1 if to.signed else (1 << to.bits) - 1
+        low, high = bounds(to)
         number = max(low, min(high, number))
     return number & ((1 << to.bits) - 1)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import z3
 
-from ptxmm.events.symbolic.values.arithmetic import COMPARISONS, OPERATIONS
+from ptxmm.events.symbolic.values.arithmetic import COMPARISONS, OPERATIONS, bounds
 from ptxmm.events.symbolic.values.computation import Computation, dependents
 from ptxmm.program.shared.refusals import UNDECIDABLE, refusal
 from ptxmm.ptx.ops import Type
@@ -90,8 +90,7 @@ def vector(made: Computation, operands: list[Any]) -> Any:
             to, frm, saturate = made.arguments
             value = _typed(operands[0], frm)
             if saturate:
-                low = -(1 << (to.bits - 1)) if to.signed else 0
-                high = (1 << (to.bits - 1)) - 1 if to.signed else (1 << to.bits) - 1
+                low, high = bounds(to)
                 value = z3.If(value < low, _number(low), z3.If(value > high, _number(high), value))
             return _low(value, to.bits)
         case "inc" | "dec":
