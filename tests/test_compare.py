@@ -137,7 +137,8 @@ def test_there_is_a_test_for_every_value() -> None:
 @pytest.mark.parametrize(("key", "value", "name", "model"), told_apart())
 def test_every_value_of_a_reading_is_separated_by_its_test(key: str, value: str, name: str, model: str) -> None:
     result = compared(name, model, f"{model}[{key}={value}]", most=0)
-    assert (result.differ, result.status) == (True, "complete")
+    # Under the default of this one a program has no meaning, not fewer final states.
+    assert (result.differ, result.status) == (True, "undefined" if key == "wgmma-mov" else "complete")
 
 
 OTHER_PAIRS = [
