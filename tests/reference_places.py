@@ -206,6 +206,7 @@ class Division:
         self.copied: dict[str, list[Span]] = {}
         self.tiles: dict[str, list[tuple[int, int, int]]] = {}
         self.shown: dict[str, list[Span]] = {}
+        self.borders: dict[tuple[str, int], bool] = {}
         self.unnamed: list[tuple[int, str | None]] = []  # sizes of accesses by registers, with the space they name
         for thread in test.threads:
             self.names = Names(thread, test.objects)
@@ -231,7 +232,13 @@ class Division:
         return [(a, b - a) for a, b in pairwise(points)]
 
     def border(self, item: MemoryObject, point: int) -> bool:
-        """Whether no access of more than one scalar goes across ``point`` at once."""
+        """Whether no access of more than one scalar goes across ``point`` at once; it is worked out once."""
+        found = self.borders.get((item.key, point))
+        if found is None:
+            found = self.borders[item.key, point] = self.divides(item, point)
+        return found
+
+    def divides(self, item: MemoryObject, point: int) -> bool:
         key = item.key
         scalars, parts, copied = (table.get(key, []) for table in (self.scalars, self.parts, self.copied))
         if ends(scalars, point):
