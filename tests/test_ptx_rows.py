@@ -330,6 +330,24 @@ def test_legal_forms_and_their_canonical_text(text: str, canonical: str | None) 
         assert name in "abcdefghpq" and (typ == PRED) == (name in "pq"), text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [a], 32",
+        "tcgen05.alloc.cta_group::1.sync.aligned.b32 [a], b",
+        "tcgen05.dealloc.cta_group::1.sync.aligned.b32 a, 32",
+        "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned",
+        "tcgen05.shift.cta_group::1.down [a+8]",
+        "tcgen05.mma.cta_group::1.kind::f16 [a], c, d, b, {a, b, a, 1}, p, 3",
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [a], h",
+    ],
+)
+def test_legal_forms_of_tensor_memory(text: str) -> None:
+    op = resolve(text, (8, 6))
+    assert printed(op) == text
+    assert plain(resolve(printed(op), (8, 6))) == plain(op)
+
+
 def bulk(**more: Any) -> Op:
     plain_copy: dict[str, Any] = {
         "dst": X, "dst_space": "shared::cluster", "src": Y, "src_space": "global", "size": Imm(64), "mbarrier": None,

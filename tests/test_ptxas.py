@@ -261,9 +261,7 @@ def test_forms_as_ptxas_judges_them(tmp_path: Path, request: pytest.FixtureReque
     request.config.stash[TALLY].notes.append(f"ptxas: {result}")
     check(result.differences, rules)
     assert result.accepted.total() + result.refused.total() >= 2000
-    # Addresses in tensor memory name variables in a litmus test, and are in registers for the assembler.
-    named = {"tcgen05.ld", "tcgen05.st", "tcgen05.cp", "tcgen05.mma"}
-    assert FORMS.keys() - result.accepted.keys() == named, "rows without an accepted form"
+    assert not FORMS.keys() - result.accepted.keys(), "rows without an accepted form"
 
 
 def test_differences_need_rules_and_rules_need_differences() -> None:

@@ -80,17 +80,27 @@ def test_version() -> None:
     assert error.hint == "--isa 8.6" and error.kind == "isa"
 
 
-@pytest.mark.parametrize("name", ["alloc", "dealloc", "relinquish_alloc_permit", "shift"])
-def test_not_supported_by_name(name: str) -> None:
-    error = refused(f"tcgen05.{name}.cta_group::1.sync.aligned.b32 t, 32;")
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "alloc.cta_group::1.sync.aligned.shared::cta.b32 [s], 32",
+        "dealloc.cta_group::1.sync.aligned.b32 0, 32",
+        "relinquish_alloc_permit.cta_group::1.sync.aligned",
+        "shift.cta_group::1.down [t]",
+    ],
+)
+def test_what_whole_launches_alone_know(instruction: str) -> None:
+    error = refused(f"tcgen05.{instruction};")
+    name = instruction.partition(".")[0]
     assert error.message == f"`tcgen05.{name}` is not supported yet" and error.kind == "unsupported"
+    assert error.hint is not None and "ptxmm check --whole" in error.hint
 
 
 @pytest.mark.parametrize(
     ("body", "message", "kind"),
     [
         (
-            "tcgen05.ld.sync.aligned.32x32b.x1.b32 {r1}, [r2];",
+            "mov.u32 r2, 0;\n  tcgen05.ld.sync.aligned.32x32b.x1.b32 {r1}, [r2];",
             "an address of tensor memory in a register",
             "unsupported",
         ),
@@ -98,6 +108,11 @@ def test_not_supported_by_name(name: str) -> None:
         ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {r1, r2}, [t+3];", "outside t", "type"),
         ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {r1}, [t];", "`tcgen05.ld.x2`", "isa"),
         ("tcgen05.mma.cta_group::1.kind::f16 [t], d, d, 0, q, 1;", "with more operands", "unsupported"),
+        ("tcgen05.mma.cta_group::1.kind::f16 [t], d, d, 0, {0, 0, 0, 0}, q;", "with more operands", "unsupported"),
+        ("tcgen05.mma.cta_group::1.kind::i8 [t], d, d, 0, q, 1;", "`.kind::i8` takes no scale of D", "isa"),
+        ("tcgen05.mma.cta_group::1.kind::f16 [t], d, d, 0, q, 16;", "the scale of D is 0 to 15", "isa"),
+        (f"{COMMIT}.multicast::cluster.b64 [b], 3;", "`.multicast::cluster` is not supported yet", "unsupported"),
+        ("tcgen05.alloc.cta_group::2.sync.aligned.b32 [s], 32;", "`.cta_group::2` is not supported yet", "unsupported"),
         ("ld.u32 r1, [t];", "t is tensor memory", "type"),
         ("mov.u64 r1, t;", "t is tensor memory", "type"),
         ("tcgen05.cp.cta_group::1.64x128b [t], d;", "`.64x128b` is not supported yet", "unsupported"),

@@ -294,8 +294,8 @@ def test_neighbours_are_enough(data: st.DataObject) -> None:
             kind = data.draw(st.integers(READ, ATOMIC))
             instruction = data.draw(st.integers(int(kind == ATOMIC), 2))
             now = int(clocks.clock[thread]), int(clocks.views(np.array([thread]))[0])
-            rows.append((cell, cell, 1, thread, *now, kind, instruction, 0))
-    columns = np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 9).T
+            rows.append((cell, cell, 1, thread, *now, kind, instruction, 0, 0))
+    columns = np.array(sorted(rows, key=lambda row: row[0]), np.int64).reshape(-1, 10).T
     found = Accesses(*np.vstack((columns, np.arange(len(rows)))))
     levels = np.array([WEAK, CTA, ALL])
     wrong = set(unordered(found, clocks, levels, np.arange(2), [GENERIC], np.full(len(found), -1)))

@@ -17,6 +17,7 @@ from ptxmm.ptx import ops
 from ptxmm.ptx.spelling import refuse
 
 _TENSORMAP_SPACES = ("global", "const", "param")
+_DECLARED = "name a variable: `.tmem .b32 t[4] @ cta 0;` and [t], [t+1]; of a kernel, ask `ptxmm check --whole`"
 _READ_ONLY = ("const", "param")
 _DEVICE_ONLY = tuple(kind for family in ops.FAMILIES.values() for kind in family)
 _ALIAS_HINTS = {
@@ -64,6 +65,7 @@ def check_access(op: ops.Op, placement: Placement, objects: Mapping[str, MemoryO
     if not isinstance(op, ops.Load | ops.Store | ops.Atomic):
         for name in symbols(op):
             _check_reach(op, objects[name], placement)
+    _check_whole(op)
     _check_tensor_memory(op, placement, objects)
     if takes_narrow_address(op):
         for name in symbols(op):
@@ -94,6 +96,23 @@ def check_access(op: ops.Op, placement: Placement, objects: Mapping[str, MemoryO
     if len(owners) > 1:
         message = "the destination and the mbarrier are in different CTAs"
         raise error(message, op.source.span, kind="type", hint="they must be in one CTA of the cluster (9.7.10.12)")
+
+
+def _check_whole(op: ops.Op) -> None:
+    """Refuse what is followed in whole launches only: tensor memory that is allocated, its addresses in registers."""
+    name = ".".join(op.source.text.split()[0].rstrip(";").split(".")[:2])
+    hint: str | None = _DECLARED
+    if isinstance(op, ops.WholeOnly):
+        message = f"`{name}` is not supported yet"
+    elif isinstance(op, ops.TensorCommit) and op.mask is not None:
+        message, hint = f"`{name}` with `.multicast::cluster` is not supported yet", None
+    elif isinstance(op, ops.TensorProduct) and (op.disabled or op.scale is not None):
+        message, hint = "`tcgen05.mma` with more operands is not supported yet", None
+    elif any(t.space == "tmem" and not isinstance(t.address.base, ops.Sym) for t in ops.touched(op)):
+        message = "an address of tensor memory in a register is not supported yet"
+    else:
+        return
+    raise error(message, op.source.span, kind="unsupported", hint=hint)
 
 
 def _check_tensor_memory(op: ops.Op, placement: Placement, objects: Mapping[str, MemoryObject]) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ptxmm.errors import PtxmmError, Span
 from ptxmm.ptx import syntax
 from ptxmm.ptx.ops import Op, Reg, Source, Type
-from ptxmm.ptx.ops.basic import PREDICATE, S64
+from ptxmm.ptx.ops.basic import B32, PREDICATE, S64
 from ptxmm.ptx.ops.record import slots
 from ptxmm.ptx.qualified import Names
 from ptxmm.ptx.qualifiers import DEFAULT_ISA, check, is_typed, qualify
@@ -83,8 +83,8 @@ def uses(op: Op) -> list[tuple[str, Type]]:
     """The registers that ``op`` reads, each with the type it is read as; guards and addresses included."""
     found = [] if op.guard is None else [(op.guard.register, PREDICATE)]
     read = [slot for slot in slots(op.roles) if slot.mark not in _WRITTEN]
-    addresses = (slot.item(op) for slot in read if slot.mark == "[")
-    found += ((place.base.name, ADDRESS) for place in addresses if place is not None and isinstance(place.base, Reg))
+    addresses = ((slot.item(op), B32 if slot.end == "/" else ADDRESS) for slot in read if slot.mark == "[")
+    found += ((place.base.name, typ) for place, typ in addresses if place is not None and isinstance(place.base, Reg))
     return found + [pair for slot in read if slot.mark != "[" for pair in slot.registers(op)]
 
 

@@ -19,15 +19,18 @@ from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.polls import Poll
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.launched import Launched
+from ptxmm.whole.memory import TENSOR
 from ptxmm.whole.order.strong import follow
 
 _LINEAR = ("mov", "add", "sub", "mad.lo", "mad.wide")
 _ADDRESSED = (
     ops.Load, ops.Store, ops.Atomic, ops.CopyAsync, ops.BulkCopy, ops.AsyncStore, ops.CopyAsyncArrive, ops.MbarrierInit,
     ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait, ops.LoadMatrix, ops.StoreMatrix, ops.Nothing,
+    ops.TensorLoad, ops.TensorStore, ops.TensorShift, ops.TensorCopy, ops.TensorProduct, ops.TensorCommit,
+    ops.TensorAlloc, ops.TensorDealloc,
 )  # fmt: skip
 """What has operands that are addresses."""
-_ADDRESS_BITS = 64
+_ADDRESS_BITS, _TENSOR_BITS = 64, 32
 
 
 class Layouts:
@@ -60,8 +63,10 @@ class Layouts:
 
 def compares(body: Sequence[ops.Op]) -> bool:
     """Whether ``body`` may do something with an address that is neither an access nor another address of it: compare
-    it, look at its bits, store it. What is loaded with the width of a generic address may be one."""
+    it, look at its bits, store it. What is loaded with the width of a generic address may be one, and what is loaded
+    from shared memory with that of an address in tensor memory, if some is allocated."""
     known: set[str] = set()
+    allocates = any(isinstance(op, ops.TensorAlloc) for op in body)
     size = -1
     while len(known) != size:
         size = len(known)
@@ -70,7 +75,8 @@ def compares(body: Sequence[ops.Op]) -> bool:
             if op.guard is not None and op.guard.register in known:
                 return True
             if isinstance(op, ops.Load):
-                known |= {name for name, _ in definitions(op) if op.type.bits == _ADDRESS_BITS}
+                inside = allocates and op.type.bits == _TENSOR_BITS and op.space not in ("global", "param", "const")
+                known |= {name for name, _ in definitions(op) if inside or op.type.bits == _ADDRESS_BITS}
             elif isinstance(op, _ADDRESSED):
                 if any(
                     isinstance(operand, ops.Sym) or getattr(operand, "name", None) in known for operand in _data(op)
@@ -115,7 +121,12 @@ def signature(machine: Machine) -> bytes:
     number[order] = np.arange(len(order))
     instance = memory.instance_of(columns["place"])
     rows = [columns[name] for name in ("agent", "instruction", "kind", "size")]
-    rows += [number[instance], columns["place"] - memory.starts[instance]]
+    place = columns["place"].copy()
+    for row in np.flatnonzero(
+        np.array([item.variable is TENSOR for item in memory.instances], np.bool_)[instance]
+    ).tolist():
+        place[row] -= machine.tensorcore.allocations.shifts(int(place[row]))
+    rows += [number[instance], place - memory.starts[instance]]
     table = np.stack(rows)
     return table[:, np.lexsort(table)].tobytes() + machine.clocks.clock.tobytes()
 

@@ -13,10 +13,10 @@ from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.state import Stopped
-from ptxmm.whole.lenient import PROXY_WAR
+from ptxmm.whole.lenient import ISSUE, PROXY_WAR, TENSOR_WAIT
 from ptxmm.whole.order.conflicts import accesses, racing, unordered
 from ptxmm.whole.order.strong import WEAK
-from ptxmm.whole.order.trace import READ, TENSORMAP, WRITE
+from ptxmm.whole.order.trace import READ, TENSOR, TENSORMAP, WRITE
 from ptxmm.whole.result import Answer
 
 Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
@@ -44,6 +44,7 @@ class Executed:
         every = unordered(
             found, machine.clocks, self._levels(), *given,
             transitive=not machine.regions.left, devices=machine.devices,
+            pipes=machine.trace.pipes,
         )  # fmt: skip
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
             self.groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
@@ -58,6 +59,7 @@ class Executed:
             for pair in pairs:
                 self._refuse_open(*pair)
                 self._refuse_maps(*pair)
+                self._refuse_handed(*pair)
             first = next((pair for pair in pairs[:_TRIED] if not self._observed(*pair)), None)
             if first is not None:
                 sure.append((first, len(pairs)))
@@ -83,6 +85,7 @@ class Executed:
     def refuse_doubts(self) -> None:
         """Raise ``Stopped`` where a run without races says nothing of others, or leaves something undone."""
         self.machine.copies.check_end()
+        self.machine.tensorcore.allocations.check_end()
         self.machine.mbarriers.check_ends()
         if self.machine.undecided is not None:
             raise self.machine.undecided
@@ -121,6 +124,10 @@ class Executed:
         if any(isinstance(op, ops.Wgmma) for op in self.machine.kernel.code.body):
             names[WGMMA_SYNC] = overwrites & ~ordered
         body = self.machine.kernel.code.body
+        issued = [at for at, op in enumerate(body) if isinstance(op, ops.TensorAccess)]
+        names[TENSOR_WAIT] = np.isin(found.instruction[behind], issued)
+        if any(isinstance(op, ops.TensorCommit) for op in body):
+            names[ISSUE] = ~ordered
         copies = [at for at, op in enumerate(body) if isinstance(op, ops.TensormapCopyFence)]
         names[WARP_COPY] = np.isin(found.instruction[before], copies) | np.isin(found.instruction[behind], copies)
         return frozenset(name for name, which in names.items() if which.any())
@@ -177,6 +184,15 @@ class Executed:
             return
         if machine.tensormaps.may_synchronize(int(place), int(view[0]), int(other[0]), int(clock[0])):
             message = "what fences of the tensormap proxy alone synchronize is not followed yet"
+            raise Stopped("undecided", message, int(found.instruction[b]), int(found.agent[b]))
+
+    def _refuse_handed(self, a: int, b: int) -> None:
+        """Raise ``Stopped`` where fences of tcgen05 may order accesses of tensor memory by a flag, be it a relaxed one
+        (9.7.16.6.3 of PTX ISA 9.0)."""
+        machine, found = self.machine, self.found
+        inside = machine.trace.proxies[int(found.proxy[b])] == TENSOR
+        if inside and machine.tensorcore.issuing.fenced and machine.strong.logs:
+            message = "what fences of tcgen05 hand over by flags is not followed yet"
             raise Stopped("undecided", message, int(found.instruction[b]), int(found.agent[b]))
 
     def _level(self, at: int) -> int:

@@ -2,6 +2,9 @@
 
 - ``proxy-war=free``: a read by the generic proxy needs no proxy fence before a copy overwrites it (A56).
 - ``wgmma-mov=free``: behind a ``wgmma.fence`` a copy gives the registers of a product their values as well (A63).
+- ``tcgen05-wait=acquire``: what a thread issues of tcgen05 comes after a true wait that acquires (A54).
+- ``issue=closure``: who knows that an asynchronous operation is done comes after what it came after, too (A35); a
+  commit of tcgen05 frees the memory that a product has read for the next copy, which has to come after the last one.
 - ``destination-cta``: what a bulk copy writes in shared memory of another CTA of the cluster counts as done in that
   CTA, so that it is the same proxy in the same CTA which reads it there (8.9.5; the text does not say whose a
   ``.multicast`` is).
@@ -35,15 +38,19 @@ from ptxmm.formats.modules.launch import (
 )
 
 MODEL = "ptx-8.5"
-PROXY_WAR = "proxy-war"
-WGMMA_MOV = "wgmma-mov"
-_READINGS = (PROXY_WAR, WGMMA_MOV)
+PROXY_WAR, WGMMA_MOV, TENSOR_WAIT, ISSUE = "proxy-war", "wgmma-mov", "tcgen05-wait", "issue"
+READINGS = {PROXY_WAR: "free", WGMMA_MOV: "free", TENSOR_WAIT: "acquire", ISSUE: "closure"}
+"""Those that are readings, and their value."""
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         PROXY_WAR: "rests on proxy-war: proxy-war=free gives no race "
         "(these reads precede the copies, without a proxy fence)",
         WGMMA_MOV: "rests on wgmma-mov: wgmma-mov=free gives no race "
         "(what is undefined is copies of registers behind a wgmma.fence)",
+        TENSOR_WAIT: "rests on tcgen05-wait: tcgen05-wait=acquire gives no race "
+        "(operations of tcgen05 follow a wait that acquires without tcgen05.fence::after_thread_sync)",
+        ISSUE: "rests on issue: issue=closure gives no race "
+        "(who knows of an asynchronous operation knows of what it comes after, too)",
         DESTINATION_CTA: f"rests on {DESTINATION_CTA}: assumed in the launch it gives no race "
         "(what a copy writes in shared memory of another CTA, the async proxy reads there without a proxy fence)",
         ARRIVES_AGAIN: f"rests on {ARRIVES_AGAIN}: assumed in the launch it is defined "
@@ -67,15 +74,15 @@ def assumed(launch: Launch) -> frozenset[str] | None:
     """What ``launch`` assumes of these; None where it assumes a reading that is not followed. Raises ``PtxmmError``
     (kind ``usage``) at its place in the launch for what is no reading."""
     assuming(launch.readings, MODEL)
-    found = {name for name in NOTES if name not in _READINGS and name in launch.assume}
+    found = {name for name in NOTES if name not in READINGS and name in launch.assume}
     for reading in launch.readings:
-        if reading.key not in _READINGS:
+        if reading.key not in READINGS:
             return None
-        found |= {reading.key} if reading.value == "free" else set()
+        found |= {reading.key} if reading.value == READINGS[reading.key] else set()
     return frozenset(found)
 
 
 def model(assumes: frozenset[str]) -> str:
     """The model with the readings among what is assumed."""
-    chosen = ",".join(f"{key}=free" for key in _READINGS if key in assumes)
+    chosen = ",".join(f"{key}={value}" for key, value in READINGS.items() if key in assumes)
     return f"{MODEL}[{chosen}]" if chosen else MODEL

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from ptxmm.errors import PtxmmError
+from ptxmm.errors import PtxmmError, Span
 from ptxmm.formats.modules.objects import Object
 from ptxmm.program.initial import completed, number, real
 from ptxmm.program.shared.tensors import element_type, encode
 from ptxmm.program.source import AddressOf, Constant, Initial, Real, TensorMapValue
 from ptxmm.ptx.ops import TENSORMAP_BYTES
+from ptxmm.ptx.ops.basic import B32
 from ptxmm.whole.arrays import Flags, Numbers, Words
 
 _GAP = 4096
@@ -27,10 +28,17 @@ _FAR = 1 << 24
 addresses that nothing aligns, up to that one, are zeros or ones."""
 _WINDOW_START = 1024
 _SHARED, _LOCAL, _CONST, _PARAM, _GLOBAL = 1 << 40, 1 << 44, 1 << 42, 1 << 43, 0x70 << 40
+_TENSOR, _TENSOR_BITS = 1 << 62, 20
 _CTA_BITS, _THREAD_BITS = 26, 24
 _BASES = {"const": _CONST, "param": _PARAM, "global": 0}
 _STEPS = {"shared": 1024}
 """Patterns of swizzled matrices begin at multiples of this (PTX ISA 9.7.16.5.1.2.7)."""
+TENSOR_LANES, TENSOR_COLUMNS = 128, 512
+"""The lanes and columns of the tensor memory of a CTA (PTX ISA 9.0, 9.7.16.1)."""
+TENSOR = Object(
+    "tensor memory", "tmem", B32, TENSOR_LANES * TENSOR_COLUMNS, initial=None, alignment=None, span=Span(1, 1, 1)
+)
+"""The tensor memory of a CTA, lane by lane, which no generic address names."""
 MOST_BYTES = 1 << 30
 _MOST_CTAS = (_CONST - _SHARED) >> _CTA_BITS
 
@@ -72,7 +80,7 @@ class Memory:
         self._ctas[self._clusters, self._ranks] = np.arange(ctas)
         self.cta = np.arange(ctas * size) // size
         """The CTA of each thread."""
-        self._turned = turned
+        self.turned = turned
         self.instances = sorted(self._placed(variables, named, size), key=lambda item: item.base)
         total = sum(_padded(item.variable.size) for item in self.instances)
         if total > MOST_BYTES:
@@ -88,7 +96,8 @@ class Memory:
         self.open = np.zeros(start, np.bool_)
         """Bytes that nothing is known of, whatever is written there."""
         self._bases = np.array([item.base for item in self.instances], np.uint64)
-        self._sizes = np.array([item.variable.size for item in self.instances], np.uint64)
+        sizes = [0 if item.variable is TENSOR else item.variable.size for item in self.instances]
+        self._sizes = np.array(sizes, np.uint64)
         self.starts = np.array([item.start for item in self.instances], np.int64)
         self._owners = np.array([item.owner for item in self.instances], np.int64)
         self._shared = np.array([item.variable.space == "shared" for item in self.instances], np.bool_)
@@ -100,20 +109,23 @@ class Memory:
     ) -> Iterator[Instance]:
         """The instances of all variables; ``symbols`` gets the addresses in their state spaces."""
         ends = {"shared": _WINDOW_START, "local": _WINDOW_START, "global": _GLOBAL, "const": _GAP, "param": _GAP}
-        if self._turned:
+        if self.turned:
             ends = {space: end + _TURN for space, end in ends.items()}
             ends["global"] = _GLOBAL + (0xFF << 32)
-        for name, item in reversed([*variables.items()]) if self._turned else variables.items():
+        for name, item in reversed([*variables.items()]) if self.turned else variables.items():
+            if item is TENSOR:
+                for cta in named[name]:
+                    yield Instance(item, _TENSOR + (cta << _TENSOR_BITS), 0, cta)
             if item.space not in ends or (item.space in ("shared", "local") and name not in named):
                 continue
             step = max(_STEPS.get(item.space, 256), item.aligned)
             address = -(-ends[item.space] // step) * step
             if item.space == "global":
-                before = step if self._turned else 0
+                before = step if self.turned else 0
                 address = -(-(address + before) // _FAR) * _FAR - before
             self.symbols[name] = address
             gap = _STEPS.get(item.space, _GAP)
-            ends[item.space] = address + item.size + (gap + _TURN if self._turned else gap)
+            ends[item.space] = address + item.size + (gap + _TURN if self.turned else gap)
             own = item.space in ("shared", "local")
             each = size if item.space == "local" else 1
             owners = (owner for cta in named.get(name, ()) for owner in range(each * cta, each * (cta + 1)))
@@ -251,7 +263,14 @@ class Memory:
     def name(self, place: int) -> str:
         """What a place in the arena is called: the variable, and the byte of it."""
         instance = self.instances[int(self.instance_of(np.array([place]))[0])]
+        if instance.variable is TENSOR:
+            lane, column = divmod((place - instance.start) // B32.bytes, TENSOR_COLUMNS)
+            return f"{TENSOR.name}, lane {lane}, column {column}"
         return f"{instance.variable.name}, byte {place - instance.start}"
+
+    def tensor(self, cta: int) -> int:
+        """Where in the arena the tensor memory of a CTA begins."""
+        return next(item.start for item in self.instances if item.variable is TENSOR and item.owner == cta)
 
     def is_shared(self, places: Numbers) -> Flags:
         """Which places in the arena are shared memory."""

@@ -1,4 +1,4 @@
-"""Print the PTX of every CUDA source of this folder with nvcc and keep it beside the source.
+"""Print the PTX of every CUDA source of this folder and those in it with nvcc and keep it beside the source.
 
 ``python tests/cuda/compile.py`` writes ``X.ptx`` for every ``X.cu``; ``--check`` writes nothing and fails if a file
 that is checked in is not what nvcc prints now; names (``mp_fence``, ``mp_fence.cu``) limit either to some sources. The
@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("nvcc was not found", file=sys.stderr)
         return 2
     names = {name.removesuffix(".cu").rpartition("/")[2] + ".cu" for name in options.names}
-    sources = sorted(path for path in FOLDER.glob("*.cu") if not names or path.name in names)
+    sources = sorted(path for path in FOLDER.rglob("*.cu") if not names or path.name in names)
     for missing in sorted(names - {source.name for source in sources}):
         print(f"{missing}: no such source", file=sys.stderr)
         return 2

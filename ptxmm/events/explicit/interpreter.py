@@ -136,6 +136,7 @@ def _run(machine: Machine) -> None:
             if not _jump(machine, op):
                 break
         else:
+            assert not isinstance(op, ops.WholeOnly)
             _execute(machine, op)
             machine.pc += 1
     if machine.program.exits and machine.trace.end == "end":

@@ -24,7 +24,7 @@ from ptxmm.program.shared.convergence import gathers
 from ptxmm.program.shared.products import feeding, registers
 from ptxmm.program.shared.refusals import placed
 from ptxmm.program.test import Thread
-from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source
+from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Branch, Exit, MbarrierWait, Op, Source, WholeOnly
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
 
@@ -276,6 +276,7 @@ class _Run:
             self._use_products(op, state, condition)
         if isinstance(op, BARRIERS):
             state.missed = self.machine.union(state.missed, reads)
+        assert not isinstance(op, WholeOnly)
         execute(run, op, reads)
         return [(pc + 1, counts, state)]
 

@@ -54,13 +54,15 @@ def described(op: Wgmma) -> list[tuple[int, bool, int]]:
 
 
 @cache
-def pieces(matrix: Matrix, lines: int, transposed: bool, depth: int = 1) -> tuple[tuple[int, int], ...]:
+def pieces(
+    matrix: Matrix, lines: int, transposed: bool, depth: int = 1, chunks: int = _DEPTH
+) -> tuple[tuple[int, int], ...]:
     """The bytes in shared memory that a product reads: where each piece begins and its size, in ascending order.
 
     ``lines``: the size M of A or N of B; ``depth``: see ``described``; what is not transposed is no deeper than a row
-    of its swizzling pattern. The base offset is not looked at."""
+    of its swizzling pattern, and has so many ``chunks`` of each step. The base offset is not looked at."""
     found: list[tuple[int, int]] = []
-    for address in sorted(set(_swizzled(matrix, lines, transposed, depth))):
+    for address in sorted(set(_swizzled(matrix, lines, transposed, depth, chunks))):
         if found and sum(found[-1]) == address:
             found[-1] = (found[-1][0], found[-1][1] + _CHUNK)
         else:
@@ -68,20 +70,20 @@ def pieces(matrix: Matrix, lines: int, transposed: bool, depth: int = 1) -> tupl
     return tuple(found)
 
 
-def _swizzled(matrix: Matrix, lines: int, transposed: bool, depth: int) -> Iterator[int]:
+def _swizzled(matrix: Matrix, lines: int, transposed: bool, depth: int, chunks: int) -> Iterator[int]:
     """A pattern permutes the chunks of a row by the number of the row, as both are in the address (9.7.16.5.1.2.6)."""
-    for offset in _plain(matrix, lines, transposed, depth):
+    for offset in _plain(matrix, lines, transposed, depth, chunks):
         address = matrix.start + offset
         yield address ^ ((address >> 7 & matrix.span - 1) << 4)
 
 
-def _plain(matrix: Matrix, lines: int, transposed: bool, depth: int) -> Iterator[int]:
+def _plain(matrix: Matrix, lines: int, transposed: bool, depth: int, chunks: int) -> Iterator[int]:
     row = _CHUNK * matrix.span
     if not transposed:
         step = matrix.leading if matrix.span == 1 else _CHUNK
         for line in range(lines):
             start = line // _ROWS * matrix.stride + line % _ROWS * row
-            yield from (start + chunk * step for chunk in range(_DEPTH * depth))
+            yield from (start + chunk * step for chunk in range(chunks * depth))
         return
     far, deep = (matrix.stride, matrix.leading) if matrix.span == 1 else (matrix.leading, matrix.stride)
     for chunk in range(lines // _ROWS):

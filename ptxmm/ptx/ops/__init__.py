@@ -31,7 +31,7 @@ FAMILIES: Mapping[str, tuple[type, ...]] = MappingProxyType(
             GenericToAsyncFence,
         ),
         "multimem": (Multimem,),
-        "tensor memory": get_args(TensorOp),
+        "tensor memory": (*get_args(TensorOp), *get_args(WholeOnly)),
         "matrix": (LoadMatrix, StoreMatrix, WmmaLoad, WmmaStore, Wmma),
         "registers": (SetMaxRegisters,),
         "tensor map": (TensormapFence, TensormapReplace, TensormapCopyFence),
@@ -46,7 +46,7 @@ COMPUTING: tuple[type, ...] = get_args(Computing)
 
 Addressless = (
     Computing | FenceOp | BarrierOp | GroupOp | GridControl | WarpExchange | WgmmaFence | TensorFence | TensorWait
-    | Wmma | SetMaxRegisters | Branch | Exit
+    | Wmma | SetMaxRegisters | TensorDealloc | TensorRelinquish | Branch | Exit
 )  # fmt: skip
 """The instructions without an operand that is an address."""
 
@@ -56,9 +56,9 @@ Straight = (
 )  # fmt: skip
 """What the next instruction comes after."""
 
-Op = Straight | Branch | Exit
-"""Every operation. What distinguishes operations ends in ``assert_never``, so that a new one is a type error until all
-of that knows it."""
+Op = Straight | WholeOnly | Branch | Exit
+"""Every operation; those in ``WholeOnly`` are in no test of the engines. What distinguishes operations ends in
+``assert_never``, so that a new one is a type error until all of that knows it."""
 
 
 def touched(op: Op) -> tuple[Touch, ...]:

@@ -11,7 +11,7 @@ from ptxmm.ptx import operands, ops, syntax
 from ptxmm.ptx.ops import COLUMN_BYTES, Op, Type
 from ptxmm.ptx.ops.basic import B64, U32
 from ptxmm.ptx.qualified import Form, Maker, Names, Qualified, at
-from ptxmm.ptx.tables.common import guard, made, numbered, source, source_predicate
+from ptxmm.ptx.tables.common import Limit, guard, made, numbered, source, source_predicate
 from ptxmm.ptx.tables.form import SM100, words
 
 # The bytes that a lane gets.
@@ -33,7 +33,11 @@ _LATER = {
         "cta_group::2 sp ws block_scale scale_vec::1X scale_vec::2X scale_vec::4X kind::mxf8f6f4 kind::mxf4 "
         "kind::mxf4nvf4 ashift collector::a::fill collector::a::use collector::a::lastuse collector::a::discard"
     ),
-    "tcgen05.commit": "cta_group::2 multicast::cluster",
+    "tcgen05.commit": "cta_group::2",
+    "tcgen05.shift": "cta_group::2",
+    "tcgen05.alloc": "cta_group::2",
+    "tcgen05.dealloc": "cta_group::2",
+    "tcgen05.relinquish_alloc_permit": "cta_group::2",
 }
 
 
@@ -42,16 +46,13 @@ def _form(opcode: str, make: Maker, groups: Mapping[str, tuple[str, ...]], slots
     return Form(opcode, make, groups, words(slots), SM100, words(required), later=later)
 
 
-_B32 = Type("b", 32)
+_B32, _U16 = Type("b", 32), Type("u", 16)
+_SCALE = Limit("the scale of D", range(16), "0 to 15")
 
 
 def _column(q: Qualified, names: Names, place: syntax.Operand) -> ops.Address:
-    """An address in tensor memory: a variable and a number of columns."""
+    """An address in tensor memory: a variable, or a register, and a number of columns."""
     address = operands.address(q, names, place)
-    if not isinstance(address.base, ops.Sym):
-        hint = "name a variable: `.tmem .b32 t[4] @ cta 0;` and [t], [t+1]"
-        message = "an address of tensor memory in a register is not supported yet"
-        raise at(place.span, message, kind="unsupported", hint=hint)
     return replace(address, offset=COLUMN_BYTES * address.offset)
 
 
@@ -80,18 +81,39 @@ def _copy(q: Qualified, names: Names) -> Op:
 
 
 def _product(q: Qualified, names: Names) -> Op:
-    """Five operands; a mask of the lanes that are left out, and a factor of D, are not supported."""
-    given = q.instruction.operands
-    if (len(given) in (6, 7) and isinstance(given[4], syntax.Vector)) or len(given) == 6:
-        raise at(given[-1].span, "`tcgen05.mma` with more operands is not supported yet", kind="unsupported")
-    operands.check_count(q, 5, 5)
-    dst, a, b, descriptor, enable = given
-    register, negated = source_predicate(names, enable)
+    """Five operands, with a mask of the lanes that are left out before the last one, and a factor of D behind it."""
+    operands.check_count(q, 5, 7)
+    dst, a, b, descriptor, *more = q.instruction.operands
+    disabled: tuple[ops.Operand, ...] = ()
+    if isinstance(more[0], syntax.Vector):
+        lanes = operands.vector(more.pop(0), 4, "`disable-output-lane`")
+        disabled = tuple(operands.value(q, names, item, _B32) for item in lanes)
+    if not 1 <= len(more) <= 2:
+        operands.check_count(q, 5, 6 if disabled else 5)
+    register, negated = source_predicate(names, more[0])
+    scale = _SCALE.constant(more[1]) if len(more) > 1 else None
+    if scale is not None and q.chosen["kind"] not in ("kind::f16", "kind::tf32"):
+        raise at(more[1].span, f"`.{q.chosen['kind']}` takes no scale of D")
     first = _column(q, names, a) if isinstance(a, syntax.Memory) else operands.value(q, names, a, B64)
     return ops.TensorProduct(
         _column(q, names, dst), first, operands.value(q, names, b, B64), operands.value(q, names, descriptor, U32),
-        register, q.chosen["kind"], source(q), guard(q, names), negated,
+        register, q.chosen["kind"], source(q), guard(q, names), negated, disabled, scale,
     )  # fmt: skip
+
+
+def _commit(q: Qualified, names: Names) -> Op:
+    several = "multicast" in q.chosen
+    operands.check_count(q, 1 + several, 1 + several)
+    place, *mask = q.instruction.operands
+    return ops.TensorCommit(
+        operands.address(q, names, place), q.get("space"), source(q), guard(q, names),
+        operands.value(q, names, mask[0], _U16) if mask else None,
+    )  # fmt: skip
+
+
+def _shift(q: Qualified, names: Names) -> Op:
+    operands.check_count(q, 1, 1)
+    return ops.TensorShift(_column(q, names, q.instruction.operands[0]), source(q), guard(q, names))
 
 
 FORMS = (
@@ -109,7 +131,16 @@ FORMS = (
     _form("tcgen05.mma", _product,
           {**_GROUP, "kind": words("kind::f16 kind::tf32 kind::f8f6f4 kind::i8")},
           "[d-tmem] a b-desc idesc enable-input-d", "group kind"),
-    _form("tcgen05.commit", made(ops.TensorCommit),
-          {**_GROUP, "arrival": ("mbarrier::arrive::one",), "space": ("shared::cluster",), "type": ("b64",)},
-          "[mbar]", "group arrival type"),
+    _form("tcgen05.commit", _commit,
+          {**_GROUP, "arrival": ("mbarrier::arrive::one",), "space": ("shared::cluster",),
+           "multicast": ("multicast::cluster",), "type": ("b64",)},
+          "[mbar] ctaMask?", "group arrival type"),
+    _form("tcgen05.shift", _shift, {**_GROUP, "down": ("down",)}, "[taddr]", "group down"),
+    _form("tcgen05.alloc", made(ops.TensorAlloc),
+          {**_GROUP, **_COLLECTIVE, "space": ("shared::cta",), "type": ("b32",)}, "[dst] nCols",
+          "group sync aligned type"),
+    _form("tcgen05.dealloc", made(ops.TensorDealloc), {**_GROUP, **_COLLECTIVE, "type": ("b32",)}, "taddr nCols",
+          "group sync aligned type"),
+    _form("tcgen05.relinquish_alloc_permit", made(ops.TensorRelinquish), {**_GROUP, **_COLLECTIVE}, "",
+          "group sync aligned"),
 )  # fmt: skip

@@ -7,7 +7,7 @@ but no CTA waits for ever for others that go round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution import matrices
 from ptxmm.whole.execution.accessing import Accessing
+from ptxmm.whole.execution.asynchronous.allocations import Allocations
 from ptxmm.whole.execution.asynchronous.copies import Copies
 from ptxmm.whole.execution.asynchronous.products import Products
+from ptxmm.whole.execution.asynchronous.tensorcore import Tensorcore
 from ptxmm.whole.execution.asynchronous.tensormaps import Tensormaps
 from ptxmm.whole.execution.barriers.mbarriers import Mbarriers
 from ptxmm.whole.execution.barriers.meeting import Meeting
@@ -30,6 +32,7 @@ from ptxmm.whole.execution.polls import Poll
 from ptxmm.whole.execution.scalars import Scalars
 from ptxmm.whole.execution.state import ENDED, RUNS, Stopped
 from ptxmm.whole.launched import Launched
+from ptxmm.whole.order.history import Kind
 from ptxmm.whole.order.strong import Plan
 from ptxmm.whole.order.trace import ASYNC
 
@@ -55,6 +58,7 @@ class Machine(Accessing):
         self.copies = Copies(self)
         self.products = Products(self, self.copies)
         self.tensormaps = Tensormaps(self)
+        self.tensorcore = Tensorcore(self, self.copies)
         self.leads = self.elects and not plan.exact and ELECT_FIRST not in self.lenient
         self.ends = np.zeros(self.every, np.int64)
         """The views of the threads at their ends."""
@@ -64,6 +68,11 @@ class Machine(Accessing):
         """The instructions that some thread has executed."""
         self._last = np.zeros(self.every, np.int64)
         self._turn: int | None = None
+
+    def tell(self, kind: Kind, what: Hashable, number: int, at: int, agents: Numbers) -> None:
+        """``agents`` do something to synchronize."""
+        super().tell(kind, what, number, at, agents)
+        self.tensorcore.issuing.hear(kind, what, at, agents)
 
     def run(self, limits: Limits) -> None:
         """Execute all threads to their ends.
@@ -219,6 +228,7 @@ class Machine(Accessing):
         _COPIES[type(op)](self.copies, op, at, threads)
         if isinstance(op, ops.ProxyFence) and op.kind == ASYNC:
             self.products.issues(threads)
+            self.tensorcore.issuing.proxied(threads)
 
     def warpgroup(self, op: Any, at: int, threads: Numbers) -> None:
         """What the warps of a warpgroup execute together."""
@@ -239,6 +249,19 @@ class Machine(Accessing):
         self.changes += 1
         _TENSORMAPS[type(op)](self.tensormaps, op, at, threads)
 
+    def tensor(self, op: Any, at: int, threads: Numbers) -> None:
+        """What works on tensor memory."""
+        self.changes += 1
+        if isinstance(op, ops.TensorFence):
+            self.tensorcore.issuing.fence(op, at, threads)
+        else:
+            _TENSORS[type(op)](self.tensorcore, op, at, threads)
+
+    def allocation(self, op: Any, at: int, threads: Numbers) -> None:
+        """What allocates tensor memory."""
+        self.changes += 1
+        _ALLOCATIONS[type(op)](self.tensorcore.allocations, op, at, threads)
+
     def matrix(self, op: Any, at: int, threads: Numbers) -> None:
         """What a warp does with matrices."""
         self.changes += 1
@@ -248,6 +271,7 @@ class Machine(Accessing):
 _TOGETHER = (
     ops.Barrier, ops.BarrierReduction, ops.ClusterBarrier, ops.WarpBarrier, ops.WarpExchange, ops.LoadMatrix,
     ops.StoreMatrix, ops.Wmma, ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters, ops.TensormapCopyFence,
+    ops.TensorAlloc, ops.TensorDealloc, ops.TensorRelinquish, ops.TensorLoad, ops.TensorStore, ops.TensorWait,
 )  # fmt: skip
 """What the threads of a warp execute together."""
 _MBARRIERS: Mapping[type, Callable[[Mbarriers, Any, int, Numbers, Numbers], None]] = {
@@ -285,6 +309,22 @@ _TENSORMAPS: Mapping[type, Callable[[Tensormaps, Any, int, Numbers], None]] = {
     ops.TensormapFence: Tensormaps.fence,
 }
 
+_TENSORS: Mapping[type, Callable[[Tensorcore, Any, int, Numbers], None]] = {
+    ops.TensorWait: Tensorcore.wait,
+    ops.TensorLoad: Tensorcore.load,
+    ops.TensorStore: Tensorcore.store,
+    ops.TensorCopy: Tensorcore.copy,
+    ops.TensorProduct: Tensorcore.product,
+    ops.TensorShift: Tensorcore.shift,
+    ops.TensorCommit: Tensorcore.commit,
+}
+
+_ALLOCATIONS: Mapping[type, Callable[[Allocations, Any, int, Numbers], None]] = {
+    ops.TensorAlloc: Allocations.allocate,
+    ops.TensorDealloc: Allocations.free,
+    ops.TensorRelinquish: Allocations.relinquish,
+}
+
 _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys(
         (
@@ -305,6 +345,8 @@ _EXECUTE: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     **dict.fromkeys(_COPIES, Machine.copy),
     **dict.fromkeys(_MATRICES, Machine.matrix),
     **dict.fromkeys(_TENSORMAPS, Machine.tensormap),
+    **dict.fromkeys((ops.TensorFence, *_TENSORS), Machine.tensor),
+    **dict.fromkeys(_ALLOCATIONS, Machine.allocation),
     **dict.fromkeys((ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters), Machine.warpgroup),
     ops.MbarrierInitFence: Machine.init_fence,
 }  # fmt: skip

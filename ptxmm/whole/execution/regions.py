@@ -63,6 +63,10 @@ class Regions:
             if not inside:
                 del self._entered[thread]
 
+    def inside(self, threads: Numbers) -> bool:
+        """Whether one of some threads is in a region that it leaves."""
+        return any(region.held is not None for t in threads.tolist() for region in self._entered.get(t, ()))
+
     def seal(self, threads: Numbers) -> None:
         """Threads wait for what others do."""
         for thread in threads.tolist():

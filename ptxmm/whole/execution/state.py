@@ -14,7 +14,7 @@ from ptxmm.ptx.isa import uses
 from ptxmm.whole.arrays import Flags, Numbers, Words
 from ptxmm.whole.execution.values import Value, constant, cut, mask, unknown
 from ptxmm.whole.launched import Launched
-from ptxmm.whole.memory import Memory
+from ptxmm.whole.memory import TENSOR, Memory
 from ptxmm.whole.order.clocks import Clocks
 from ptxmm.whole.order.history import History, Kind
 from ptxmm.whole.order.origins import ELECTED, Decision, Derived, Origin
@@ -67,7 +67,10 @@ class State:
         self.part = np.repeat(np.arange(len(counts)), counts)
         self.devices = np.repeat([part.device for part in launch.parts], counts)
         self.clusters = np.array([cluster for cluster, _ in located], np.int64)
-        self.memory = Memory(kernel.variables, launch.owners(), located, self.size, turned)
+        variables, owners = kernel.variables, launch.owners()
+        if any(isinstance(op, ops.TensorAlloc) for op in self.body):
+            variables, owners = {**variables, TENSOR.name: TENSOR}, {**owners, TENSOR.name: [*range(launch.ctas)]}
+        self.memory = Memory(variables, owners, located, self.size, turned)
         self.elects = any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in self.body)
         self.leads = False
         warps = -(-self.size // WARP_SIZE)

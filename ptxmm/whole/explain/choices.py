@@ -48,7 +48,7 @@ def choice(machine: Machine, stop: Stopped, file: str) -> Choice | None:
     ``file``: where the launch is read from."""
     if stop.word != "undecided" or stop.at is None or stop.at >= len(machine.body) or stop.refutes is not None:
         return None
-    found = _Search(machine, stop.at, stop.thread or 0).found()
+    found = _Search(machine, stop.at, machine.copies.thread(stop.thread or 0)).found()
     if found is None:
         return None
     (kind, at), rows = found, machine.trace.columns()

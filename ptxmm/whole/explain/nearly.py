@@ -16,6 +16,7 @@ from msgspec import Struct
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.machine import Machine
+from ptxmm.whole.explain.tensors import apart
 from ptxmm.whole.order.conflicts import Accesses
 from ptxmm.whole.order.history import Event, History
 from ptxmm.whole.order.strong import WEAK
@@ -145,6 +146,9 @@ class _Search:
         """The pair of which least fails."""
         if (ordered := self._proxies()) is not None:
             return ordered
+        rows = ((x.at, x.agent, x.clock, x.row) for x in (self.a, self.b))
+        if (text := apart(self.machine, self.every.events, *rows)) is not None:
+            return Nearly((), (text,))
         self._look()
         ways = self._scopes(), self._groups(), self._flags(), self._phases(), self._too_early(), self._unwaited()
         every = [item for way in ways for item in way]

@@ -49,6 +49,10 @@ API: Layer = ("grid", "both", -1)
 """What precedes the end of a grid that precedes the agent: it is ordered whatever the proxies are (8.9.4)."""
 ISSUED: Layer = ("issue", "both", -1)
 """What precedes the issue of an asynchronous operation that is done before: in time, but not in causality order."""
+HANDED: Layer = ("tensor", "both", -1)
+"""What precedes the agent in tensor memory alone, by fences of tcgen05 (9.7.16.6.3 of PTX ISA 9.0)."""
+PIPED: Layer = ("pipe", "both", -1)
+"""What is issued before a ``tcgen05.fence::before_thread_sync`` that precedes the agent (9.7.16.6.2)."""
 _NO_LAYERS: Mapping[Layer, int] = {}
 
 
@@ -223,7 +227,7 @@ class Clocks:
             one, home = np.array([thread]), int(self.cta[thread])
             view = self.views(one)
             before = self._join(home, view, one, self.clock[one].astype(np.int64), _NO_LAYERS)
-            self._hand(thread, (kind, "leave", -1), before)
+            self.hand(thread, (kind, "leave", -1), before)
             found.append(before)
         return found
 
@@ -233,10 +237,11 @@ class Clocks:
         for thread in threads.tolist():
             view = int(self.views(np.array([thread]))[0])
             before = self._layers.get(view, _NO_LAYERS).get((kind, "leave", -1), NOTHING)
-            self._hand(thread, (what, "enter", int(self.cta[thread])), before)
+            self.hand(thread, (what, "enter", int(self.cta[thread])), before)
 
-    def _hand(self, thread: int, layer: Layer, before: int) -> None:
+    def hand(self, thread: int, layer: Layer, before: int) -> None:
         """A thread has what a view has in a layer, too."""
+        self.views(np.array([thread]))
         view, home, none = int(self._seen[thread]), int(self.cta[thread]), np.zeros(0, np.int64)
         layers = dict(self._layers.get(view, _NO_LAYERS))
         parts = np.unique(np.array([before, layers.get(layer, NOTHING)], np.int64))
@@ -244,6 +249,10 @@ class Clocks:
         own, row = self._views.rows[view, 1:].tolist()
         self._seen[thread] = self._view(home, own, row, layers)
         self.clock[thread] += 1
+
+    def layer(self, view: int, layer: Layer) -> int:
+        """What a view has in a layer, as a view."""
+        return self._layers.get(view, _NO_LAYERS).get(layer, NOTHING)
 
     def after(self, views: Numbers, agents: Numbers, others: Numbers, clocks: Numbers) -> Flags:
         """Whether a step of each of ``agents`` with this view comes after that of another one with this clock; those of
@@ -322,10 +331,13 @@ class Clocks:
             for layer, inside in self._layers.get(view, _NO_LAYERS).items():
                 found.setdefault(layer, []).append(inside)
         none = np.zeros(0, np.int64)
-        return {
-            layer: self._join(home, np.unique(np.array(inside, np.int64)), none, none, _NO_LAYERS)
-            for layer, inside in found.items()
-        }
+
+        def joined(inside: set[int]) -> int:
+            if len(inside) == 1 and self._views.rows[(one := next(iter(inside)))][0] == home:
+                return one
+            return self._join(home, np.array(sorted(inside), np.int64), none, none, _NO_LAYERS)
+
+        return {layer: joined(set(inside)) for layer, inside in found.items()}
 
     def _only(self, cta: int, view: int) -> int:
         """Of a view what it has of one CTA, as a view of that CTA."""

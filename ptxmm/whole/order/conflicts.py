@@ -7,16 +7,16 @@ a write with the next one. Where all of these are ordered, so are all others, as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.memory import Memory
-from ptxmm.whole.order.clocks import API, Clocks, Layer
+from ptxmm.whole.order.clocks import API, HANDED, PIPED, Clocks, Layer
 from ptxmm.whole.order.strong import ALL, CLUSTER, CTA, GPU, WEAK
-from ptxmm.whole.order.trace import ASYNC, ATOMIC, GENERIC, READ, TENSORMAP, WRITE, Trace
+from ptxmm.whole.order.trace import ASYNC, ATOMIC, GENERIC, READ, TENSOR, TENSORMAP, WRITE, Trace
 
 _MIX = 0x9E3779B97F4A7C15
 _PAIRS = 1 << 22
@@ -36,6 +36,7 @@ class Accesses(Struct):
     kind: Numbers
     instruction: Numbers
     proxy: Numbers
+    pipe: Numbers
     row: Numbers
 
     def __len__(self) -> int:
@@ -79,6 +80,7 @@ def unordered(
     free: bool = False,
     transitive: bool = True,
     devices: Numbers | None = None,
+    pipes: Sequence[Hashable] = (None,),
 ) -> Iterator[tuple[int, int]]:
     """Pairs of ``found`` (by number) that conflict and that nothing orders, the one that was executed first before.
 
@@ -86,11 +88,12 @@ def unordered(
     the same bytes in each other's scope do not conflict (8.7.1). ``proxies``: the names of the proxies, by numbers.
     ``same``: for each access the number of the value that it writes where writes of one value may race, else -1.
     ``free``: reads need no proxy fence before copies (``proxy-war=free``). ``transitive``: what precedes an access of a
-    thread precedes the later ones. ``devices``: the GPU of each CTA, if there are several.
+    thread precedes the later ones. ``devices``: the GPU of each CTA, if there are several. ``pipes``: as of ``Trace``.
     """
     if not len(found):
         return
-    check = _Check(found, clocks, levels, clusters, clusters * 0 if devices is None else devices, proxies, free)
+    device = clusters * 0 if devices is None else devices
+    check = _Check(found, clocks, levels, clusters, device, proxies, pipelined(pipes), free)
     level = levels[found.instruction]
     other = (found.proxy != 0) | (found.agent >= clocks.threads) | ((level != WEAK) & (found.kind == READ))
     shared = np.unique(found.cell[same >= 0])
@@ -121,6 +124,24 @@ def unordered(
         yield from check.every(slice(*np.searchsorted(found.cell, (cell, cell + 1))))
     bounds = np.searchsorted(found.cell, np.stack((copied, copied + 1), axis=1))
     yield from check.latest(*bounds.T)
+
+
+def pipelined(pipes: Sequence[Hashable]) -> Flags:
+    """For each two kinds of operations whether one of the first is executed before a later one of the second kind: the
+    product of another accumulator, shape or kind is another kind (9.7.16.6.2 of PTX ISA 9.0)."""
+
+    def order(one: Hashable, other: Hashable) -> bool:
+        if not isinstance(one, tuple) or not isinstance(other, tuple):
+            return False
+        names = one[0], other[0]
+        if names == ("mma", "mma"):
+            return one == other
+        return names in _PIPELINES or (names == ("shift", "cp") and other[1] == "4x256b")
+
+    return np.array([[order(one, other) for other in pipes] for one in pipes], np.bool_)
+
+
+_PIPELINES = {("cp", "mma"), ("shift", "mma"), ("mma", "shift")}
 
 
 def _ranges(first: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
@@ -167,6 +188,7 @@ class _Check(Struct):
     clusters: Numbers
     devices: Numbers
     proxies: Sequence[str]
+    pipelined: Flags
     free: bool
 
     def all(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
@@ -187,7 +209,16 @@ class _Check(Struct):
     def alike(self, first: int, end: int) -> bytes:
         """What the order of the accesses of a cell, from ``first`` to ``end``, depends on."""
         found = self.found
-        columns = (found.agent, found.clock, found.view, found.kind, found.instruction, found.proxy, found.size)
+        columns = (
+            found.agent,
+            found.clock,
+            found.view,
+            found.kind,
+            found.instruction,
+            found.proxy,
+            found.size,
+            found.pipe,
+        )
         parts = [column[first:end].tobytes() for column in columns]
         return b"".join((*parts, (found.place[first:end] - found.cell[first:end]).tobytes()))
 
@@ -199,7 +230,9 @@ class _Check(Struct):
         extents = self._extents(rows, numbers)
         chosen = self._unlike(rows, extents, first, end)
         rows, extents = rows[chosen], extents[chosen]
-        keys = (self.found.agent[rows], self.found.kind[rows], self.found.instruction[rows], extents, numbers[chosen])
+        found = self.found
+        columns = found.agent, found.kind, found.instruction, found.pipe
+        keys = (*(column[rows] for column in columns), extents, numbers[chosen])
         order = np.lexsort((rows, *keys))
         alike = np.logical_and.reduce([np.diff(key[order]) == 0 for key in keys])
         until = end[numbers[chosen]] - 1
@@ -239,7 +272,16 @@ class _Check(Struct):
         if not len(rows):
             return np.zeros(0, np.bool_)
         found = self.found
-        columns = (found.agent, found.clock, found.view, found.kind, found.instruction, found.proxy, found.size)
+        columns = (
+            found.agent,
+            found.clock,
+            found.view,
+            found.kind,
+            found.instruction,
+            found.proxy,
+            found.size,
+            found.pipe,
+        )
         parts = np.stack((*(column[rows] for column in columns), extents))
         lengths = end - first
         starts = np.cumsum(lengths) - lengths
@@ -333,6 +375,21 @@ class _Check(Struct):
             columns = [column[through] for column in given]
             passed = clocks.passed(layers, *columns) & np.array([kind != GENERIC for kind, _, _ in layers])
             ordered[through] = passed | clocks.passed([API] * len(through), *columns)
+        if TENSOR in names:
+            ordered |= self._tensor(before, behind)
+        return ordered
+
+    def _tensor(self, before: Numbers, behind: Numbers) -> Flags:
+        """Which accesses of tensor memory are ordered by its own fences, or executed in the order of their issue, in
+        one thread or through these fences (9.7.16.6 of PTX ISA 9.0)."""
+        found, clocks = self.found, self.clocks
+        inside: Flags = found.proxy[before] == self.proxies.index(TENSOR)
+        piped = self.pipelined[found.pipe[before], found.pipe[behind]]
+        ordered: Flags = piped & (found.agent[before] == found.agent[behind])
+        for layer, which in ((HANDED, inside), (PIPED, piped & ~ordered)):
+            rows = np.flatnonzero(which)
+            given = found.view[behind[rows]], found.agent[before[rows]], found.clock[before[rows]]
+            ordered[rows] |= clocks.passed([layer] * len(rows), *given)
         return ordered
 
     def _layer(self, before: int, behind: int, cta: int) -> Layer:

@@ -39,6 +39,7 @@ from ptxmm.ptx.ops import (
     TensorProduct,
     TensorStore,
     Wgmma,
+    WholeOnly,
     WmmaAccess,
 )
 
@@ -160,7 +161,7 @@ def _access(event: Event) -> tuple[str, ...]:
         op, StoreBulk | Discard | CopyAsync | TensormapReplace | TensormapCopyFence | MatrixAccess | WmmaAccess
     ):
         return (kind, "M", "GEN", "WEAK")
-    if isinstance(op, Addressless | MbarrierOp | CopyAsyncArrive | TensormapFence | TensorCommit | None):
+    if isinstance(op, Addressless | MbarrierOp | CopyAsyncArrive | TensormapFence | TensorCommit | WholeOnly | None):
         raise AssertionError(f"{op} has no access")
     assert_never(op)
 

@@ -42,6 +42,7 @@ from ptxmm.ptx.ops import (
     TensorProduct,
     TensorStore,
     Wgmma,
+    WholeOnly,
     WmmaAccess,
 )
 
@@ -142,7 +143,7 @@ def _access(event: Event, scope: str | None) -> Iterable[str]:
         op, StoreBulk | Discard | CopyAsync | TensormapReplace | TensormapCopyFence | MatrixAccess | WmmaAccess
     ):
         yield "GEN"
-    elif isinstance(op, Addressless | MbarrierOp | CopyAsyncArrive | TensormapFence | TensorCommit):
+    elif isinstance(op, Addressless | MbarrierOp | CopyAsyncArrive | TensormapFence | TensorCommit | WholeOnly):
         raise AssertionError(f"{op} has no access")
     else:
         assert_never(op)

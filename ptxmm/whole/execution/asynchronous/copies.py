@@ -17,6 +17,7 @@ from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.asynchronous.tensors import Transfer, straight, tiled
 from ptxmm.whole.execution.state import Stopped
+from ptxmm.whole.lenient import ISSUE
 from ptxmm.whole.order.clocks import NOTHING, Release
 from ptxmm.whole.order.trace import ASYNC, ATOMIC, READ, TENSORMAP, WRITE
 
@@ -31,7 +32,7 @@ class Copies:
         self.machine = machine
         self._agents: dict[tuple[object, ...], int] = {}
         self._threads: dict[int, int] = {}
-        self._groups: dict[tuple[str, int], list[dict[str, int]]] = {}
+        self._groups: dict[tuple[str, int], list[dict[str, Release]]] = {}
         self._last: dict[tuple[int, int], tuple[int, int]] = {}
         self._open: dict[int, list[tuple[int, int]]] = {}
         self._calls = 0
@@ -50,6 +51,20 @@ class Copies:
             self._agents[key] = clocks.add_component(int(clocks.cta[thread]) if cta is None else cta)
             self._threads[self._agents[key]] = thread
         return self._agents[key]
+
+    def known(self, thread: int, *what: object) -> int | None:
+        """The same, if there is one."""
+        return self._agents.get((thread, *what))
+
+    def behind(self, agent: int) -> int:
+        """What those come after who know that an agent is done, beside what it did (A35)."""
+        return int(self.machine.clocks.views(np.array([agent]))[0]) if ISSUE in self.machine.lenient else NOTHING
+
+    def done(self, agent: int) -> Release:
+        """What an agent has done by now, for those who know of it."""
+        clocks = self.machine.clocks
+        clocks.clock[agent] += 1
+        return Release(self.behind(agent), agent, int(clocks.clock[agent]) - 1)
 
     def _issued(self, threads: Numbers, *what: object) -> Numbers:
         """The agents that make the accesses of what ``threads`` issue now: these come after all that they did."""
@@ -103,14 +118,12 @@ class Copies:
 
     def arrive(self, op: ops.CopyAsyncArrive, at: int, threads: Numbers) -> None:
         """``cp.async.mbarrier.arrive``: an arrival when all earlier ``cp.async`` of the thread are done."""
-        machine, clocks = self.machine, self.machine.clocks
+        machine = self.machine
         places = machine.mbarrier_places(op, at, threads)
         for place, thread in zip(places.tolist(), threads.tolist(), strict=True):
-            agent, release = self._agents.get((thread, "cp.async", _DONE)), None
-            if agent is not None:
-                release = Release(NOTHING, agent, int(clocks.clock[agent]))
-                clocks.clock[agent] += 1
-            machine.mbarriers.arrive_late(place, at, thread, not op.noinc, release)
+            agent = self.known(thread, "cp.async", _DONE)
+            releases = [] if agent is None else [self.done(agent)]
+            machine.mbarriers.arrive_late(place, at, thread, not op.noinc, releases)
 
     # Groups.
 
@@ -123,15 +136,10 @@ class Copies:
             self.machine.tell("commit", ("group", op.kind), len(groups), at, np.array([thread]))
             groups.append(self._latest(op.kind, thread))
 
-    def _latest(self, kind: str, thread: int) -> dict[str, int]:
-        """The clocks of what a thread has issued of a kind, which end a group now."""
-        clocks, found = self.machine.clocks, {}
-        for part in (_READ, _DONE):
-            agent = self._agents.get((thread, kind, part))
-            if agent is not None:
-                found[part] = int(clocks.clock[agent])
-                clocks.clock[agent] += 1
-        return found
+    def _latest(self, kind: str, thread: int) -> dict[str, Release]:
+        """What a thread has issued of a kind, which ends a group now."""
+        agents = {part: self.known(thread, kind, part) for part in (_READ, _DONE)}
+        return {part: self.done(agent) for part, agent in agents.items() if agent is not None}
 
     def wait(self, op: ops.AsyncWait, at: int, threads: Numbers) -> None:
         """``wait_group`` and ``wait_all``: the thread comes after all groups but the latest ``pending``."""
@@ -143,12 +151,7 @@ class Copies:
             self.machine.tell("pass", ("group", op.kind), len(done) - 1, at, np.array([thread]))
             if not done:
                 continue
-            parts = {_READ: done[-1].get(_READ)} if op.read else done[-1]
-            releases = [
-                Release(NOTHING, self._agents[thread, op.kind, part], clock)
-                for part, clock in parts.items()
-                if clock is not None
-            ]
+            releases = [release for part, release in done[-1].items() if part == _READ or not op.read]
             self.machine.clocks.acquire(np.array([thread]), releases)
 
     # Bulk copies, by the asynchronous proxy.
@@ -172,7 +175,7 @@ class Copies:
                 )
             for frm, size in zip(*(part.tolist() for part in moved.reads), strict=True):
                 machine.trace.add(at, READ, np.array([frm]), size, reads, self._proxy(np.array([frm]), one))
-                self._note(at, np.array([frm]), reads)
+                self.note(at, np.array([frm]), reads)
             machine.tell("copy", ("group", "bulk") if place is None else ("mbarrier", place), 0, at, one)
             targets = self._targets(op, at, one, moved, place)
             writers = [self._writer(thread, writes, place, target) for target, _ in targets]
@@ -181,13 +184,13 @@ class Copies:
             if place is None:
                 continue
             for (_, other), writer in zip(targets, writers, strict=True):
-                release = Release(NOTHING, int(writer[0]), int(clocks.clock[writer[0]]))
+                release = Release(self.behind(int(writer[0])), int(writer[0]), int(clocks.clock[writer[0]]))
                 if len(targets) > 1:  # who waits at one mbarrier does not know what is done to the others
                     end = self.agent(thread, "mbarrier", place, "end", other)
                     home = int(clocks.cta[end])
                     release = Release(clocks.joined(home, NOTHING, [release]), end, int(clocks.clock[end]))
                     clocks.clock[end] += 1
-                self._note(at, np.array([other]), np.array([release.agent]), release.clock)
+                self.note(at, np.array([other]), np.array([release.agent]), release.clock)
                 machine.mbarriers.complete(other, at, thread, moved.size, release)
             clocks.clock[np.unique(np.concatenate([writes, *writers]))] += 1
 
@@ -212,12 +215,12 @@ class Copies:
         found = []
         for rank in range(mask.bit_length()):
             if mask >> rank & 1:
-                starts, to = (self._at_rank(part, rank, at, thread) for part in (moved.writes[0], moved.to))
-                (other,) = self._at_rank(np.array([place]), rank, at, thread).tolist()
+                starts, to = (self.at_rank(part, rank, at, thread) for part in (moved.writes[0], moved.to))
+                (other,) = self.at_rank(np.array([place]), rank, at, thread).tolist()
                 found.append((replace(moved, writes=(starts, moved.writes[1]), to=to), other))
         return found
 
-    def _at_rank(self, places: Numbers, rank: int, at: int, thread: Numbers) -> Numbers:
+    def at_rank(self, places: Numbers, rank: int, at: int, thread: Numbers) -> Numbers:
         """The same places in another CTA of the cluster."""
         memory = self.machine.memory
         instances = [memory.instances[number] for number in memory.instance_of(places).tolist()]
@@ -248,8 +251,8 @@ class Copies:
                 known = value.known & (op.reduction is None)
                 machine.memory.store(here, min(size, 8), value.words, known)
                 machine.overwrite(here, size, at)
-            self._note(at, to, agents)
-            release = Release(NOTHING, int(agents[0]), int(clocks.clock[agents[0]]))
+            self.note(at, to, agents)
+            release = Release(self.behind(int(agents[0])), int(agents[0]), int(clocks.clock[agents[0]]))
             machine.mbarriers.complete(place, at, thread, size * len(op.values), release)
             clocks.clock[agents] += 1
 
@@ -277,7 +280,7 @@ class Copies:
         )
         return straight(frm, to, size, op.type)
 
-    def _note(self, at: int, places: Numbers, agents: Numbers, clock: int | None = None) -> None:
+    def note(self, at: int, places: Numbers, agents: Numbers, clock: int | None = None) -> None:
         """Note what is done last to the shared memory of a CTA by an agent, now or at a ``clock`` of it."""
         owner, agent = self._owner(places), int(agents[0])
         if owner is not None:
@@ -318,7 +321,7 @@ class Copies:
             places = np.array([to])
             self._check_writable(places, at, agents)
             proxy = self._proxy(places, agents)
-            self._note(at, places, agents)
+            self.note(at, places, agents)
             machine.memory.lose(to, size)
             if op.reduction is None:  # what is outside of the tensor is read as zeros (5.5.3.3)
                 machine.memory.bytes[to : to + size], machine.memory.known[to : to + size] = 0, True

@@ -18,20 +18,22 @@ from msgspec import Struct, field
 
 from ptxmm.formats.modules.launch import WGMMA_SYNC
 from ptxmm.program.placement import WARP_SIZE
-from ptxmm.program.shared.descriptors import ADDRESSES, decoded, described, pieces
+from ptxmm.program.shared.descriptors import described
 from ptxmm.program.shared.products import UNFENCED, accessed, changed, copied, feeding, fragments, registers, unfinished
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.asynchronous.copies import Copies
+from ptxmm.whole.execution.asynchronous.described import read
 from ptxmm.whole.execution.state import ENDED, RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import unknown
 from ptxmm.whole.lenient import WGMMA_MOV
 from ptxmm.whole.order.clocks import NOTHING, Release
-from ptxmm.whole.order.trace import ASYNC, READ
 
 WARPGROUP = 4 * WARP_SIZE
 """The threads of a warpgroup (9.7.16.1)."""
+_DEPTH = 2
+"""How deep a matrix is in chunks of 16 bytes, in each step of K."""
 _APART = "an instruction that not all threads of the warpgroup execute together (9.7.16)"
 _Use = tuple[str, object]
 
@@ -58,8 +60,6 @@ class Products:
         self.machine, self._copies = machine, copies
         self._groups: dict[int, _Group] = {}
         self._fences = np.full(machine.count, NOTHING, np.int64)
-        variables = machine.kernel.variables.items()
-        self._shared = {name: item.size for name, item in variables if item.space == "shared"}
         self._any = any(isinstance(op, ops.Wgmma) for op in machine.body)
         named = registers(machine.body)
         self._copies_pass = WGMMA_MOV in machine.lenient
@@ -175,24 +175,7 @@ class Products:
         if (words != words[0]).any():
             message = "descriptors that are not the same in all warps of the warpgroup (9.7.16.5.2)"
             raise Stopped("undefined", message, at, int(threads[0]))
-        matrix = decoded(int(words[0]))
-        if any(self.machine.memory.symbols.get(name, 0) + size > ADDRESSES for name, size in self._shared.items()):
-            raise Stopped("unsupported", "shared memory beyond the addresses of descriptors is not followed yet", at)
-        if matrix.base:
-            raise Stopped("unsupported", "a matrix with a base offset is not followed in a whole launch yet", at)
-        if not shape[1] and 1 < matrix.span < 2 * shape[2]:
-            message = "a matrix that is deeper than its swizzling pattern is not followed in a whole launch yet"
-            raise Stopped("unsupported", message, at)
-        sizes: dict[int, list[int]] = {}
-        for start, size in pieces(matrix, *shape):
-            sizes.setdefault(size, []).append(start)
-        for size, starts in sorted(sizes.items()):
-            addresses, one = np.array(starts, np.uint64), np.repeat(threads[:1], len(starts))
-            generic, _ = machine.memory.generic(addresses, "shared::cta", one)
-            places = machine.memory.find(generic, size, one)[1]
-            if (places < 0).any():
-                raise Stopped("outside", "a matrix that is not in one variable of shared memory", at, int(threads[0]))
-            machine.trace.add(at, READ, places, size, np.repeat(agent, len(places)), f"{ASYNC}.own")
+        read(machine, int(words[0]), shape, _DEPTH, at, threads, agent)
 
     def commit(self, threads: Numbers) -> None:
         """``wgmma.commit_group``."""
@@ -200,8 +183,7 @@ class Products:
         # The products of a group are not done before all of the warpgroup have come to them.
         ends = [clocks.issued(threads)]
         if group.agent is not None:
-            ends.append(Release(NOTHING, group.agent, int(clocks.clock[group.agent])))
-            clocks.clock[group.agent] += 1
+            ends.append(self._copies.done(group.agent))
         group.ends.append(tuple(ends))
 
     def wait(self, pending: int, threads: Numbers) -> None:

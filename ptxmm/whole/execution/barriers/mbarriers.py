@@ -7,7 +7,7 @@ phase if the one before it is complete for sure, and if something that the next 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -164,17 +164,18 @@ class Mbarriers:
             it.late.append(self.state.clocks.issued(one))
         self._change(it, at, thread, Counts(0, -size))
 
-    def arrive_late(self, place: int, at: int, thread: int, increments: bool, release: Release | None) -> None:
-        """An arrival when copies are done (9.7.14.15.15); ``increments``: from now on it is expected, too."""
+    def arrive_late(self, place: int, at: int, thread: int, increments: bool, releases: Sequence[Release]) -> None:
+        """An arrival when copies or products are done (9.7.14.15.15); ``increments``: it is expected from now on."""
         one = np.array([thread])
         it = self._at(place, at, one)
         if increments:
             it.needed.add(self.state, one)
             it.pending += 1
         self._belongs(it, at, one, arrived=not increments, late=True)
-        if release is not None:
-            self.state.tell("arrive", ("mbarrier", place), it.phase, at, np.array([release.agent]))
-            it.late.append(release)
+        if releases:
+            agents = [release.agent for release in releases if release.clock]
+            self.state.tell("arrive", ("mbarrier", place), it.phase, at, np.array(agents))
+            it.late += releases
         self._change(it, at, thread, Counts(1, 0))
 
     def wait(self, op: ops.MbarrierWait, at: int, places: Numbers, threads: Numbers) -> None:
