@@ -27,8 +27,8 @@ from tests.tally import Tally
 UNROLL = 45
 LOADS = 25
 INSTRUCTIONS = 700
-IDEMPOTENT = ("ptxmm.events.explicit.interpreter.idempotent_atomics", "ptxmm.events.symbolic.build.idempotent_atomics")
-"""Where the engines ask which atomics may be left out."""
+IDEMPOTENT = "ptxmm.program.shared.broadcasts.idempotent_atomics"
+"""Where it is asked which atomics may be left out."""
 USUAL, HIGH = 3, 4
 SECONDS = 5
 """For a program; those that a share for every run decides take a tenth of it, and one that takes longer is left out."""
@@ -159,8 +159,7 @@ def test_many_whole_kernels_end_there_too(block: int, tally: Tally, shift: int) 
 def no_idempotent_atomics() -> Iterator[None]:
     """Every atomic counts as a write."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in IDEMPOTENT:
-            patch.setattr(name, lambda test: (frozenset(),) * len(test.threads))
+        patch.setattr(IDEMPOTENT, lambda test: (frozenset(),) * len(test.threads))
         yield
 
 
