@@ -578,6 +578,16 @@ def test_memory_that_an_instruction_may_access(body: str, says: str | None, tmp_
             for mask in (0x1000, 0x7000, 0x800000, 0x200000000)
             for how, word in (("eq", "undecided"), ("ne", "race"))
         ),
+        *(  # bits of addresses, and of differences, that are the same in the standard layout and another one
+            (f"{given} and.b64 %d3, %d3, {1 << bit}; setp.{how}.u64 %p1, %d3, 0; @%p1 bra E; st.global.u32 [%d1], 1;",
+             None)
+            for given, bits in (
+                ("mov.b64 %d3, %d1;", (8, 23, 24, 31, 44, 45, 46)), ("sub.u64 %d3, %d2, %d1;", (8, 12, 23, 24, 25, 46)),
+                ("mov.u64 %d3, s;", (10, 11, 14, 17)),
+            )
+            for bit in bits
+            for how in ("eq", "ne")
+        ),
         ("sub.u64 %d3, %d2, %d1; setp.lt.s64 %p1, %d3, 0; @%p1 bar.sync 0;", "undecided"),
         ("st.local.u64 [v], %d1; ld.local.u32 %r4, [v]; and.b32 %r4, %r4, 256; setp.ne.u32 %p1, %r4, 256; @%p1 bra E; "
          "st.global.u32 [%d1], 1;", "undecided"),
@@ -597,8 +607,8 @@ def test_where_variables_lie_is_left_open(body: str, word: str, tmp_path: Path) 
         "    ld.param.u64 %d2, [q];\n    mov.u32 %r1",
     )  # fmt: skip
     found = answer(tmp_path / "k.ptx", head.format(body=body).replace("    ret;", "E: ret;"))
-    assert found.answer == word, found.reason
-    assert any("two layouts" in note.text for note in found.notes) is (word == "race-free")
+    assert found.answer in ((word,) if word else ("race", "undecided")), found.reason
+    assert any("layouts were tried" in note.text for note in found.notes) is (word == "race-free")
 
 
 GRID = """\

@@ -233,3 +233,22 @@ def test_flags(name: str, tmp_path: Path) -> None:
         assert every.race_free is (found.answer == "race-free")
     if expected is None:
         assert found.answer != "race-free"
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "st.relaxed.gpu.global.u32 [%d2+8], %r4;" + look(),
+        look() + look(into="%r5", at=4) + "and.b32 %r3, %r3, %r5;",
+    ],
+)  # fmt: skip
+def test_nobody_waits_for_ever_for_others_of_the_cta_that_go_round(loop: str, tmp_path: Path) -> None:
+    """Thread 0 goes round before thread 1, which stands behind it in the text, sets what it waits for."""
+    head = HEAD.format(grid=1, d=2, f=4).replace("// ptxmm: threads", "// ptxmm: block = 2\n// ptxmm: threads")
+    loop = f"L: add.u32 %r4, %r4, 1; {loop} setp.eq.u32 %p2, %r3, 0; @%p2 bra L;"
+    text = head.replace("%ctaid", "%tid") + _BRANCHES + loop + "\nret;\nB:\n" + GIVE + GIVE.replace("%d2", "%d2+4")
+    path = tmp_path / "k.ptx"
+    path.write_text(text + "\nret;\n}\n")
+    (kernel,) = kernels(path)
+    found = whole(kernel, str(path), Limits(deadline=time.monotonic() + 20))
+    assert found.answer in ("race-free", "undecided"), found.reason

@@ -29,6 +29,7 @@ from ptxmm.whole.explain.choices import choice
 from ptxmm.whole.explain.nearly import Nearly, nearly, told
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.launched import launched
+from ptxmm.whole.layouts import PAIRS
 from ptxmm.whole.lenient import model
 from ptxmm.whole.narrowing import Varied, narrowed, refuse_order, widened
 from ptxmm.whole.order.history import History
@@ -37,8 +38,8 @@ from ptxmm.whole.result import Answer, WholeRace, WholeResult
 from ptxmm.whole.spots import notes, spot_of, waiting
 
 _LAYOUTS = (
-    "the kernel compares addresses, stores them or looks at their bits, and where its variables lie is left open: two "
-    "layouts were tried, and do the same"
+    "the kernel compares addresses, stores them or looks at their bits, and where its variables lie is left open: "
+    f"{2 * PAIRS} layouts were tried, and do the same"
 )
 _MOST = 20
 _MOST_RUNS = 64
@@ -217,10 +218,10 @@ class Deciding:
             return
         message = "what the launch does depends on where its variables lie, which is left open"
         try:
-            here, there = self._layouts.executed()
+            made = self._layouts.executed()
         except Stopped as stop:
             raise Stopped("undecided", f"{message}: {stop.message}", stop.at, stop.thread) from None
-        if signature(here) != signature(there):
+        if len({signature(machine) for machine in made}) > 1:
             raise Stopped("undecided", message)
         self._elsewhere = True
 
@@ -242,11 +243,10 @@ class Deciding:
     def _compared(self, about: Finals) -> frozenset[Term]:
         """What has other values at the end of the first run if the variables lie elsewhere."""
         try:
-            here, there = self._layouts.executed()
+            one, *others = (about.at(machine).meanings(machine) for machine in self._layouts.executed())
         except (Stopped, Timeout):
             return frozenset(about.names)
-        one, other = (about.at(machine).meanings(machine) for machine in (here, there))
-        return frozenset(term for term in about.names if one[term] != other[term])
+        return frozenset(term for term in about.names if any(one[term] != other[term] for other in others))
 
     # -- what is told --
 

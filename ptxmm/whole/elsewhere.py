@@ -1,7 +1,7 @@
 """Does what a launch does depend on where its variables lie? The language leaves that open (PTX ISA 5.1, 5.4).
 
 ``compares`` says of a kernel whether it computes anything with addresses but other addresses; ``Layouts`` executes it
-with its variables at two places, and ``signature`` says what an execution did, so that the two can be compared.
+with its variables at several places, and ``signature`` says what an execution did, so that the two can be compared.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.polls import Poll
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.launched import Launched
+from ptxmm.whole.layouts import PAIRS
 from ptxmm.whole.memory import TENSOR
 from ptxmm.whole.order.strong import follow
 
@@ -34,26 +35,26 @@ _ADDRESS_BITS, _TENSOR_BITS = 64, 32
 
 
 class Layouts:
-    """Two executions of a launch with its variables at different places; ``matter``: whether a kernel
+    """Executions of a launch with its variables at different places; ``matter``: whether a kernel
     computes anything with addresses but other addresses. ``waiting``, ``lenient``: as of ``Machine``."""
 
     def __init__(self, launch: Launched, waiting: Mapping[int, Poll], lenient: frozenset[str], limits: Limits) -> None:
         self._given, self._limits = (launch, follow(), waiting, None), limits
         self._lenient = lenient
-        self._made: tuple[Machine, Machine] | Stopped | None = None
+        self._made: list[Machine] | Stopped | None = None
 
     @cached_property
     def matter(self) -> bool:
         return any(compares(part.kernel.code.body) for part in self._given[0].parts)
 
-    def executed(self) -> tuple[Machine, Machine]:
-        """Both, at their ends. Raises ``Stopped`` where one of them does not come to its end, and ``Timeout``."""
+    def executed(self) -> list[Machine]:
+        """All of them, at their ends. Raises ``Stopped`` where one does not come to its end, and ``Timeout``."""
         if self._made is None:
-            here, there = (Machine(*self._given, turned=turned, lenient=self._lenient) for turned in (False, True))
+            made = [Machine(*self._given, layout=layout, lenient=self._lenient) for layout in range(2 * PAIRS)]
             try:
-                here.run(self._limits)
-                there.run(self._limits)
-                self._made = here, there
+                for machine in made:
+                    machine.run(self._limits)
+                self._made = made
             except Stopped as stop:
                 self._made = stop
         if isinstance(self._made, Stopped):

@@ -19,20 +19,12 @@ from ptxmm.program.source import AddressOf, Constant, Initial, Real, TensorMapVa
 from ptxmm.ptx.ops import TENSORMAP_BYTES
 from ptxmm.ptx.ops.basic import B32
 from ptxmm.whole.arrays import Flags, Numbers, Words
+from ptxmm.whole.layouts import ROOMS, starts
 
-_GAP = 4096
-_TURN = 0x2B00
-"""So much farther things lie if they lie elsewhere: an odd multiple of what all are aligned to."""
-_FAR = 1 << 24
-"""What is in global memory begins at multiples of this, or if it lies elsewhere just before them: so all bits of its
-addresses that nothing aligns, up to that one, are zeros or ones."""
-_WINDOW_START = 1024
-_SHARED, _LOCAL, _CONST, _PARAM, _GLOBAL = 1 << 40, 1 << 44, 1 << 42, 1 << 43, 0x70 << 40
+_CONST, _PARAM, _SHARED, _LOCAL, _GLOBAL = 1 << 38, 1 << 39, 1 << 40, 1 << 42, 1 << 45
 _TENSOR, _TENSOR_BITS = 1 << 62, 20
 _CTA_BITS, _THREAD_BITS = 26, 24
 _BASES = {"const": _CONST, "param": _PARAM, "global": 0}
-_STEPS = {"shared": 1024}
-"""Patterns of swizzled matrices begin at multiples of this (PTX ISA 9.7.16.5.1.2.7)."""
 TENSOR_LANES, TENSOR_COLUMNS = 128, 512
 """The lanes and columns of the tensor memory of a CTA (PTX ISA 9.0, 9.7.16.1)."""
 TENSOR = Object(
@@ -40,7 +32,7 @@ TENSOR = Object(
 )
 """The tensor memory of a CTA, lane by lane, which no generic address names."""
 MOST_BYTES = 1 << 30
-_MOST_CTAS = (_CONST - _SHARED) >> _CTA_BITS
+_MOST_CTAS = (_LOCAL - _SHARED) >> _CTA_BITS
 
 
 class Instance(Struct, frozen=True):
@@ -65,12 +57,12 @@ class Memory:
         named: Mapping[str, Sequence[int]],
         places: Sequence[tuple[int, int]],
         size: int,
-        turned: bool = False,
+        layout: int = 0,
     ) -> None:
         """``named``: the variables that instructions name, each with the CTAs in which
         they do; of CTAs and threads only those are made. ``places``: for each
-        CTA its cluster and its rank there; each has ``size`` threads. ``turned``: the variables lie elsewhere, in
-        another order. Raises ``PtxmmError`` (kind ``unsupported``) where they are too large."""
+        CTA its cluster and its rank there; each has ``size`` threads. ``layout``: where the variables lie, as of
+        ``layouts.starts``. Raises ``PtxmmError`` (kind ``unsupported``) where they are too large."""
         ctas = len(places)
         if ctas > _MOST_CTAS:
             raise PtxmmError(f"{ctas} CTAs; at most {_MOST_CTAS} are followed", kind="unsupported")
@@ -80,8 +72,8 @@ class Memory:
         self._ctas[self._clusters, self._ranks] = np.arange(ctas)
         self.cta = np.arange(ctas * size) // size
         """The CTA of each thread."""
-        self.turned = turned
-        self.instances = sorted(self._placed(variables, named, size), key=lambda item: item.base)
+        self.turned = bool(layout % 2)
+        self.instances = sorted(self._placed(variables, named, size, layout), key=lambda item: item.base)
         total = sum(_padded(item.variable.size) for item in self.instances)
         if total > MOST_BYTES:
             raise PtxmmError(f"the variables of this launch have {total} bytes", kind="unsupported")
@@ -105,32 +97,21 @@ class Memory:
             self._initialise(item)
 
     def _placed(
-        self, variables: Mapping[str, Object], named: Mapping[str, Sequence[int]], size: int
+        self, variables: Mapping[str, Object], named: Mapping[str, Sequence[int]], size: int, layout: int
     ) -> Iterator[Instance]:
         """The instances of all variables; ``symbols`` gets the addresses in their state spaces."""
-        ends = {"shared": _WINDOW_START, "local": _WINDOW_START, "global": _GLOBAL, "const": _GAP, "param": _GAP}
-        if self.turned:
-            ends = {space: end + _TURN for space, end in ends.items()}
-            ends["global"] = _GLOBAL + (0xFF << 32)
-        for name, item in reversed([*variables.items()]) if self.turned else variables.items():
-            if item is TENSOR:
-                for cta in named[name]:
-                    yield Instance(item, _TENSOR + (cta << _TENSOR_BITS), 0, cta)
-            if item.space not in ends or (item.space in ("shared", "local") and name not in named):
-                continue
-            step = max(_STEPS.get(item.space, 256), item.aligned)
-            address = -(-ends[item.space] // step) * step
-            if item.space == "global":
-                before = step if self.turned else 0
-                address = -(-(address + before) // _FAR) * _FAR - before
-            self.symbols[name] = address
-            gap = _STEPS.get(item.space, _GAP)
-            ends[item.space] = address + item.size + (gap + _TURN if self.turned else gap)
-            own = item.space in ("shared", "local")
-            each = size if item.space == "local" else 1
-            owners = (owner for cta in named.get(name, ()) for owner in range(each * cta, each * (cta + 1)))
-            for owner in owners if own else (0,):
-                yield Instance(item, address + self.window(item.space, owner), 0, owner if own else -1)
+        for space in ROOMS:
+            own = space in ("shared", "local")
+            here = {n: item for n, item in variables.items() if item.space == space and (n in named or not own)}
+            addresses = starts(space, [(item.size, item.aligned) for item in here.values()], layout)
+            each = size if space == "local" else 1
+            for (name, item), address in zip(here.items(), addresses, strict=True):
+                self.symbols[name] = address
+                owners = (owner for cta in named.get(name, ()) for owner in range(each * cta, each * (cta + 1)))
+                for owner in owners if own else (0,):
+                    yield Instance(item, address + self.window(space, owner), 0, owner if own else -1)
+        for cta in named.get(TENSOR.name, ()) if variables.get(TENSOR.name) is TENSOR else ():
+            yield Instance(TENSOR, _TENSOR + (cta << _TENSOR_BITS), 0, cta)
 
     @staticmethod
     def window(space: str, owner: int = 0) -> int:
@@ -202,10 +183,10 @@ class Memory:
         """Which of the generic addresses lie in a state space."""
         name = space.partition("::")[0]
         first, last = {
-            "shared": (_SHARED, _CONST),
-            "local": (_LOCAL, _GLOBAL),
             "const": (_CONST, _PARAM),
-            "param": (_PARAM, _LOCAL),
+            "param": (_PARAM, _SHARED),
+            "shared": (_SHARED, _LOCAL),
+            "local": (_LOCAL, _GLOBAL),
             "global": (_GLOBAL, 1 << 63),
         }[name]
         found: Flags = (addresses >= np.uint64(first)) & (addresses < np.uint64(last))

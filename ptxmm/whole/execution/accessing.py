@@ -34,9 +34,9 @@ class Accessing(State):
 
     def __init__(
         self, launch: Launched, plan: Plan, waiting: Mapping[int, Poll], before: Accessing | None = None,
-        turned: bool = False, lenient: frozenset[str] | None = None,
+        layout: int = 0, lenient: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(launch, before, turned)
+        super().__init__(launch, before, layout)
         self.lenient: frozenset[str] = lenient if lenient is not None else before.lenient if before else frozenset()
         self.trace = Trace(self.clocks)
         self.plan, self.waiting, self.exact = plan, waiting, plan.exact

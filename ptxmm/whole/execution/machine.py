@@ -2,7 +2,7 @@
 
 It is one interleaving, in which each instruction is executed as a whole: an execution that every model allows. Of the
 threads that can go on those go first that are furthest behind in the text, so that what diverged comes together again;
-but no CTA waits for ever for others that go round.
+but no thread waits for ever for others that go round.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ptxmm.whole.order.strong import Plan
 from ptxmm.whole.order.trace import ASYNC
 
 _PATIENCE = 512
-"""So many steps a CTA waits for others that could go on for ever."""
+"""So many steps a thread waits for others that could go on for ever."""
 
 
 class Machine(Accessing):
@@ -46,9 +46,9 @@ class Machine(Accessing):
 
     def __init__(
         self, launch: Launched, plan: Plan, waiting: Mapping[int, Poll], before: Machine | None = None,
-        turned: bool = False, lenient: frozenset[str] | None = None,
+        layout: int = 0, lenient: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(launch, plan, waiting, before, turned, lenient)
+        super().__init__(launch, plan, waiting, before, layout, lenient)
         same = isinstance(before, Machine) and before.launch is launch
         self._deriving = Deriving(self)
         self.locations: Locations = Locations(self, self._deriving, before.locations if before and same else None)
@@ -67,7 +67,8 @@ class Machine(Accessing):
         self.executed: set[int] = set()
         """The instructions that some thread has executed."""
         self._last = np.zeros(self.every, np.int64)
-        self._turn: int | None = None
+        self._turn = np.zeros(self.every, np.bool_)
+        self._idle: tuple[int, dict[int, int]] = 0, {}
 
     def tell(self, kind: Kind, what: Hashable, number: int, at: int, agents: Numbers) -> None:
         """``agents`` do something to synchronize."""
@@ -80,9 +81,16 @@ class Machine(Accessing):
         Raises ``Stopped``, and ``Timeout`` at the deadline of ``limits``."""
         while True:
             runs = self.mode == RUNS
+            idle = [*self._idle[1]] if self._idle[0] == self.changes else []
+            runs[idle] = False
             if not runs.any():
                 if self._meeting.released() or self.grids.go_on():
                     continue
+                if idle:
+                    message = (
+                        "this loop waits for what another thread does, which is not followed in a whole launch yet"
+                    )
+                    raise Stopped("unsupported", message, self._idle[1][idle[0]], idle[0])
                 if self.scalars.later:
                     message = "whether this comes last depends on more than the order of what is done here"
                     raise Stopped("undecided", message, int(self.pc[self.scalars.later[0]]), self.scalars.later[0])
@@ -107,15 +115,11 @@ class Machine(Accessing):
                 self._end(np.array([leader]))
 
     def _next(self, runs: Flags) -> int:
-        """Where those are that go on: furthest behind, of a CTA that the others have kept waiting if there is one."""
+        """Where those are that go on: furthest behind, of those that others have kept waiting if there are some."""
         if self._steps % _PATIENCE == 0:
-            first = int(np.where(runs, self._last, self._steps).argmin())
-            self._turn = int(self.cta[first]) if self._last[first] < self._steps - _PATIENCE else None
-        if self._turn is not None:
-            here = runs & (self.cta == self._turn)
-            if here.any():
-                return int(self.pc[here].min())
-        return int(self.pc[runs].min())
+            self._turn = runs & (self._last < self._steps - _PATIENCE)
+        first = runs & self._turn
+        return int(self.pc[first if first.any() else runs].min())
 
     def _execute(self, at: int, threads: Numbers) -> None:
         op = self.body[at]
@@ -184,13 +188,13 @@ class Machine(Accessing):
         self._end(threads)
 
     def branch(self, op: ops.Branch, at: int, threads: Numbers) -> None:
-        """``bra``. Raises ``Stopped`` where threads go round a loop in which nothing changes."""
+        """``bra``. Threads that go round a loop in which nothing changes wait until something does."""
         self.pc[threads] = op.target
         if op.target <= at:
             now = self.changes, threads.tobytes()
             if self._back.get(at) == now:
-                message = "this loop waits for what another thread does, which is not followed in a whole launch yet"
-                raise Stopped("unsupported", message, at, int(threads[0]))
+                before = self._idle[1] if self._idle[0] == self.changes else {}
+                self._idle = self.changes, {**before, **dict.fromkeys(threads.tolist(), at)}
             self._back[at] = now
 
     def barrier(self, op: ops.Barrier | ops.BarrierReduction, at: int, threads: Numbers) -> None:

@@ -53,8 +53,8 @@ class State:
     found, by thread; ``decisions``: what was executed or not because of them. ``history``: what is done to
     synchronize, if that is asked for."""
 
-    def __init__(self, launch: Launched, before: State | None = None, turned: bool = False) -> None:
-        """``before``: another execution of the same launch; ``turned``: as of ``Memory``."""
+    def __init__(self, launch: Launched, before: State | None = None, layout: int = 0) -> None:
+        """``before``: another execution of the same launch; ``layout``: as of ``Memory``."""
         kernel = launch.kernel
         self.launch, self.kernel, self.body = launch, kernel, kernel.code.body
         self.size, self.count = launch.size, launch.ctas * launch.size
@@ -70,7 +70,7 @@ class State:
         variables, owners = kernel.variables, launch.owners()
         if any(isinstance(op, ops.TensorAlloc) for op in self.body):
             variables, owners = {**variables, TENSOR.name: TENSOR}, {**owners, TENSOR.name: [*range(launch.ctas)]}
-        self.memory = Memory(variables, owners, located, self.size, turned)
+        self.memory = Memory(variables, owners, located, self.size, layout)
         self.elects = any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in self.body)
         self.leads = False
         warps = -(-self.size // WARP_SIZE)
