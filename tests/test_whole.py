@@ -28,7 +28,7 @@ from ptxmm.whole.order.conflicts import Accesses, unordered
 from ptxmm.whole.order.strong import ALL, CTA, WEAK
 from ptxmm.whole.order.trace import ATOMIC, GENERIC, READ, WRITE
 from ptxmm.whole.result import WholeResult
-from tests import random_looks, random_whole
+from tests import random_looks, random_loops, random_whole
 from tests.commands import Run
 from tests.support import model_named
 
@@ -86,6 +86,7 @@ def compare(path: Path, text: str, seconds: float) -> bool:
         (random_whole.counters, 12, 8),
         (random_whole.clusters, 30, 24),
         (random_looks.looks, 40, 36),
+        (random_loops.loops, 25, 15),
     ],
 )
 def test_random_kernels(make: random_whole.Maker, count: int, least: int, tmp_path: Path) -> None:
@@ -102,6 +103,7 @@ def test_random_kernels(make: random_whole.Maker, count: int, least: int, tmp_pa
         random_whole.counters,
         random_whole.clusters,
         random_looks.looks,
+        random_loops.loops,
     ],
 )
 def test_many_random_kernels(make: random_whole.Maker, tmp_path: Path, shift: int) -> None:
@@ -116,9 +118,9 @@ RACES = {
 OTHER_CLAIMS = {"cluster_histogram"}
 """Right kernels whose condition is about the threads that the launch names."""
 _WORDS = {True: "yes", False: "no", None: "unknown"}
-NO_RACES = {  # another box; volatile accesses; another variable; volatile accesses
+NO_RACES = {  # another box; volatile accesses; another variable; volatile accesses; elements in no order
     "tma_tile.wrong_swapped", "warp_reduction.wrong_no_syncwarp", "managed_flag.wrong_device_data",
-    "last_block_collective.wrong_block_fence",
+    "last_block_collective.wrong_block_fence", "mp_packed_flag.wrong_vector",
 }  # fmt: skip
 """Wrong kernels without a race."""
 

@@ -76,6 +76,43 @@ CASES = {
         "L: " + look() + look("relaxed.gpu", "%r4", 4)
         + "or.b32 %r3, %r3, %r4; setp.eq.u32 %p2, %r3, 0; @%p2 bra L;" + READ, None,
     ),
+    **{
+        f"two flags in one round: {name}": (
+            WRITE + GIVE + "st.global.u32 [%d1+4], 1;" + GIVE.replace("%d2", "%d2+4"),
+            "L: " + look(one) + look(other, "%r4", 4) + combine + " %r3, %r3, %r4; setp.eq.u32 %p2, %r3, 0; @%p2 bra L;"
+            + then + BOTH, expected,
+        )
+        for name, one, other, combine, then, expected in (
+            ("both", "acquire.gpu", "acquire.gpu", "and.b32", "", "race-free"),
+            ("one of them", "acquire.gpu", "acquire.gpu", "or.b32", "", None),
+            ("behind a fence", "relaxed.gpu", "relaxed.gpu", "min.u32", FENCE, "race-free"),
+            ("the last one relaxed", "acquire.gpu", "relaxed.gpu", "and.b32", "", None),
+            ("a narrow one", "acquire.gpu", "acquire.cta", "and.b32", "", "race"),
+        )
+    },
+    "the first flag again": (
+        WRITE + GIVE + GIVE.replace("%d2", "%d2+4"),
+        wait("relaxed.gpu") + look("acquire.gpu", "%r4", 4) + "setp.eq.u32 %p2, %r4, 0; @%p2 bra L;" + READ,
+        "race-free",
+    ),
+    "another value than that before": (
+        WRITE + GIVE, look("relaxed.gpu", "%r4") + "setp.ne.u32 %p2, %r4, 0; @%p2 bra D;\n"
+        + "L: " + look("relaxed.gpu") + "setp.eq.u32 %p2, %r3, %r4; @%p2 bra L; D: " + FENCE + READ, "race-free",
+    ),
+    "until another value is the right one": (
+        WRITE + GIVE, "bra N; L: " + look("relaxed.gpu") + "setp.eq.u32 %p2, %r3, %r4; @%p2 bra L;\n"
+        + "N: " + look("acquire.gpu", "%r4") + "setp.eq.u32 %p2, %r4, 0; @%p2 bra L;" + READ, "race-free",
+    ),
+    "a vector of flags": (
+        WRITE + FENCE + "st.relaxed.gpu.global.v2.u32 [%d2], {1, 1};",
+        "L: ld.relaxed.gpu.global.v2.u32 {%r3, %r4}, [%d2]; and.b32 %r3, %r3, %r4;\n"
+        + "setp.eq.u32 %p2, %r3, 0; @%p2 bra L;" + FENCE + READ, "race-free",
+    ),
+    "data in a vector with its flag": (
+        "st.relaxed.gpu.global.v2.u32 [%d2], {1, 4};",
+        "L: ld.relaxed.gpu.global.v2.u32 {%r3, %r4}, [%d2]; setp.eq.u32 %p2, %r3, 0; @%p2 bra L;\n"
+        + "cvt.u64.u32 %d5, %r4; add.u64 %d6, %d1, %d5; st.global.u32 [%d6], 1;", None,
+    ),
     # The elements of a vector are in no order: each releases what is before them, and itself.
     "two flags in a vector": (
         WRITE + FENCE + "st.relaxed.gpu.global.v2.u32 [%d2], {1, 1};", wait() + READ, "race-free",

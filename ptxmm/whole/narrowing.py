@@ -6,19 +6,20 @@ away, and the launch is run again, until nothing changes (docs/whole.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import product
 from math import prod
 
 from msgspec import Struct
 
 from ptxmm.whole.execution.machine import Machine
-from ptxmm.whole.execution.polls import Outcome, Poll
+from ptxmm.whole.execution.polls import Poll
+from ptxmm.whole.execution.rounds import Explored, Slots
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.order.clocks import Release
 from ptxmm.whole.order.options import Option, Options, Unclear
-from ptxmm.whole.order.origins import Decision, Derived, Inputs, Key, Result, Words, given
-from ptxmm.whole.order.strong import Arrival, Plan, Read
+from ptxmm.whole.order.origins import Decision, Derived, Key, Result, Words, given
+from ptxmm.whole.order.strong import WEAK, Arrival, Plan, Read
 
 _MOST_CASES = 4096
 
@@ -31,22 +32,13 @@ class Varied(Exception):
         self.arrivals = arrivals
 
 
-class _Trial(Struct):
-    """What values do to a loop that waits: those that may be the last that it finds (``ending``), those with which it
-    ends if nothing else is there (``lasting``), and where each load leads with which it ends."""
+class _Trial(Struct, frozen=True):
+    """What values do to a loop that waits which begins with some registers: what it may do, those that each slot may
+    have at the last look (``ending``, None where there need not be one), and the loads that look last."""
 
-    ending: frozenset[int]
-    lasting: frozenset[int]
-    ends: list[tuple[int, Outcome]]
-
-
-def _comes(at: int, onward: Mapping[int, int], end: int) -> bool:
-    """Whether a loop comes to its end from a load on when each load leads ``onward``."""
-    seen: set[int] = set()
-    while at != end and at not in seen and at in onward:
-        seen.add(at)
-        at = onward[at]
-    return at == end
+    explored: Explored
+    ending: tuple[frozenset[int] | None, ...]
+    loads: tuple[frozenset[int], ...]
 
 
 def narrowed(machine: Machine, plan: Plan) -> bool:
@@ -74,7 +66,11 @@ class _Narrowing:
         self.options = Options(machine.strong)
         self.reads = {read.key: read for read in machine.strong.reads}
         self._found: dict[Key, frozenset[int]] = {}
-        self._tried: dict[tuple[int, frozenset[Words], frozenset[int]], list[_Trial]] = {}
+        self._tried: dict[tuple[int, Words, tuple[object, ...], tuple[frozenset[int], ...]], _Trial] = {}
+        self._parties: dict[Key | None, list[Read]] = {}
+        for read in machine.strong.reads:
+            if read.waited is not None:
+                self._parties.setdefault(read.party, []).append(read)
 
     def refuse_order(self) -> None:
         """Raise ``Stopped`` where what is executed depends on the order in which atomic operations are done."""
@@ -86,8 +82,8 @@ class _Narrowing:
         self.refuse_order()
         changed = False
         for read in self.machine.strong.reads:
-            if read.kind == "poll":
-                changed |= self._poll(read)
+            if read.party == read.key and read.waited is not None:
+                changed |= self._poll(self._parties[read.party])
             elif read.kind == "load":
                 changed |= self._load(read)
             if read.late and read.trusted:
@@ -121,9 +117,13 @@ class _Narrowing:
         """What a read may find, if it is in a loop then that ends it. Raises ``Unclear``."""
         if read.waited is None:
             return self.options.of(read, lambda _: True)
-        start, inputs = read.waited
-        trials = self._trials(self.machine.waiting[start], inputs, self._values(read.key))
-        return [option for trial in trials for option in self.options.of(read, trial.ending.__contains__)]
+        found: list[Option] = []
+        for trial in self._trials(self._parties[read.party]):
+            ending = trial.ending[read.waited.slot]
+            if ending is None:
+                raise Unclear("it may not look there")
+            found += self.options.of(read, ending.__contains__)
+        return found
 
     def _values(self, key: Key) -> frozenset[int]:
         """All that a read may find. Raises ``Unclear``."""
@@ -158,70 +158,83 @@ class _Narrowing:
             message = f"whether this is executed depends on what an atomic operation returns: {reason}"
             raise Stopped("undecided", message, decision.at, decision.thread)
 
-    def _poll(self, read: Read) -> bool:
-        assert read.waited is not None
-        start, inputs = read.waited
-        poll = self.machine.waiting[start]
-        every: list[Option] = []
-        ends: list[tuple[int, Outcome]] = []
+    def _poll(self, party: list[Read]) -> bool:
+        """A loop that waits, by its reads of each slot."""
+        first, waited = party[0], party[0].waited
+        assert waited is not None
+        poll, rounds = self.machine.waiting[waited.start], self.machine.locations.rounds
         try:
-            for trial in self._trials(poll, inputs, self._values(read.key)):
-                every += self.options.of(read, trial.ending.__contains__)
-                ends += trial.ends
-                if self.options.stuck(read, trial.lasting.__contains__):
-                    message = "this loop may miss what it waits for in another schedule"
-                    raise Stopped("undecided", message, read.at, read.thread)
+            trials = self._trials(party)
+            lasting = [self.options.lasting(read) for read in party]
         except Unclear as reason:
             message = f"what this loop may find is not known: {reason}"
-            raise Stopped("undecided", message, read.at, read.thread) from None
-        if len({end.fences for _, end in ends}) > 1:
+            raise Stopped("undecided", message, first.at, first.thread) from None
+        for trial in trials:
+            if rounds.stuck(poll, trial.explored, waited.slots, lasting):
+                message = "this loop may miss what it waits for in another schedule"
+                raise Stopped("undecided", message, first.at, first.thread)
+        exits = [way for trial in trials for way in trial.explored.exits]
+        if len({way.fences for way in exits}) > 1:
             message = "which fences come between this loop and what is behind it depends on the schedule"
-            raise Stopped("undecided", message, read.at, read.thread)
-        changed = self._weaken(start, {self.machine.locations.ends_with(at) for at, _ in ends})
-        forgotten = self.plan.forgotten.setdefault(start, set())
-        more = {name for name in poll.outputs - forgotten if len({end.registers.get(name) for _, end in ends}) > 1}
+            raise Stopped("undecided", message, first.at, first.thread)
+        forgotten = self.plan.forgotten.setdefault(poll.start, set())
+        columns = zip(poll.outputs, zip(*(way.words for way in exits), strict=True), strict=True) if exits else ()
+        more = {name for name, words in columns if len(set(words)) > 1} - forgotten
         forgotten |= more
-        return (not read.late and self._acquired(read, every)) or bool(more) or changed
+        changed = bool(more)
+        for slot, read in enumerate(party):
+            assert read.waited is not None
+            key = poll.start, read.waited.loads
+            loads = {self.machine.locations.ends_with(at) for trial in trials for at in trial.loads[slot]}
+            if any(trial.ending[slot] is None for trial in trials):
+                loads.add((WEAK, False))
+            changed |= self._weaken(key, loads)
+            if any(slot in trial.explored.loose for trial in trials) and key not in self.plan.loose:
+                self.plan.loose.add(key)
+                changed = True
+            if not read.late:
+                try:
+                    changed |= self._acquired(read, self._options(read))
+                except Unclear:
+                    changed |= self._acquired(read, None)
+        return changed
 
-    def _weaken(self, start: int, loads: set[tuple[int, bool]]) -> bool:
-        """Let a loop acquire no more than each load that may end it does; whether that is new."""
-        before = self.plan.weakest.get(start)
+    def _weaken(self, key: tuple[int, tuple[int, ...]], loads: set[tuple[int, bool]]) -> bool:
+        """Let a loop acquire no more than each load that may look last does; whether that is new."""
+        before = self.plan.weakest.get(key)
         loads |= {before} if before else set()
+        if not loads:
+            return False
         weakest = min(level for level, _ in loads), all(acquires for _, acquires in loads)
-        self.plan.weakest[start] = weakest
+        self.plan.weakest[key] = weakest
         return before != weakest and (before is not None or len(loads) > 1)
 
-    def _trials(self, poll: Poll, inputs: Inputs, values: frozenset[int]) -> list[_Trial]:
-        """What a loop does with ``values``, once for all kinds of registers that it may begin with which end it with
-        the same. Raises ``Unclear``."""
-        reads = (key for part in inputs if isinstance(part, Result | Derived) for key in part.reads())
-        key = poll.start, frozenset(given(inputs, case) for case in self._cases(reads)), values
-        if key not in self._tried:
-            self._tried[key] = self._tries(poll, key[1], values)
-        return self._tried[key]
-
-    def _tries(self, poll: Poll, inputs: frozenset[Words], values: frozenset[int]) -> list[_Trial]:
-        found: dict[tuple[frozenset[int], frozenset[int]], _Trial] = {}
-        every = sorted(values)
-        for words in inputs:
-            ends: list[tuple[int, Outcome]] = []
-            ending, lasting = set(), set()
-            cases = [(words, value) for value in every]
-            rounds = [(at, self.machine.locations.rounds(poll, at, cases, again=True)) for at in sorted(poll.again)]
-            first = self.machine.locations.rounds(poll, poll.start, cases, again=False)
-            for number, value in enumerate(every):
-                outcomes = [(at, made[number]) for at, made in rounds]
-                onward = {at: outcome.at for at, outcome in outcomes}
-                outcomes.append((poll.start, first[number]))
-                now = [(at, outcome) for at, outcome in outcomes if outcome.at == poll.end]
-                ends += now
-                if now:
-                    ending.add(value)
-                if all(_comes(outcome.at, onward, poll.end) for _, outcome in outcomes):
-                    lasting.add(value)
-            key = frozenset(ending), frozenset(lasting)
-            found.setdefault(key, _Trial(*key, [])).ends.extend(ends)
+    def _trials(self, party: list[Read]) -> list[_Trial]:
+        """What a loop does with all that it may find, once for all kinds of registers that it may begin with. Raises
+        ``Unclear``."""
+        waited = party[0].waited
+        assert waited is not None
+        values = tuple(self._values(read.key) for read in party)
+        reads = (key for part in waited.inputs if isinstance(part, Result | Derived) for key in part.reads())
+        slots = tuple(sorted(waited.slots.items()))
+        found = {}
+        for words in {given(waited.inputs, case) for case in self._cases(reads)}:
+            key = waited.start, words, slots, values
+            if key not in self._tried:
+                self._tried[key] = self._trial(self.machine.waiting[waited.start], words, waited.slots, values)
+            trial = self._tried[key]
+            found[trial.ending, trial.loads, trial.explored.exits] = trial
         return list(found.values())
+
+    def _trial(self, poll: Poll, words: Words, slots: Slots, values: tuple[frozenset[int], ...]) -> _Trial:
+        explored = self.machine.locations.rounds.explored(poll, words, slots, values)
+        ending: list[frozenset[int] | None] = []
+        loads = []
+        for slot in range(len(values)):
+            looks = [way.looks[slot] for way in explored.exits]
+            ending.append(None if None in looks else frozenset(look.value for look in looks if look is not None))
+            loads.append(frozenset(look.place[0] for look in looks if look is not None))
+        return _Trial(explored, tuple(ending), tuple(loads))
 
     def _load(self, read: Read) -> bool:
         """A load that does not wait: what it finds is not known if there is a choice; it never orders anything."""

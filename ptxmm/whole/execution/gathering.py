@@ -23,6 +23,9 @@ from ptxmm.whole.execution.values import Value, constant, extended, unknown
 from ptxmm.whole.order.origins import Words
 
 _STEPS = 10_000
+_AGAIN = ""
+"""What stands for a register that tells whether a place of a thread is that of a later round; the registers there are
+those with which the loop began."""
 _ROUND = "in which round this loop ends depends on the schedule"
 Registers = dict[str, Value]
 
@@ -62,8 +65,13 @@ def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int
             if isinstance(op, ops.Load) and not written & _fixed(op, body[vote]):
                 turned = frozenset(name for at in region for name, _ in definitions(body[at]))
                 kept = Vote(vote, end, loads[0], frozenset(used | written), turned, turned & live[vote])
-                inputs = tuple(sorted(used & live[start]))
-                found[start] = Poll(start, vote, frozenset(loads), inputs, written, written & live[vote], False, kept)
+                left = written & live[vote]
+                inputs = (*sorted((used | left) & live[start]), _AGAIN)
+                needed = {start: inputs, loads[0]: inputs, vote: tuple(sorted(left))}
+                after = dict.fromkeys((start, loads[0]), (loads[0], vote))
+                found[start] = Poll(
+                    start, vote, frozenset({start, *loads}), needed, after, False, left & live[start], kept
+                )  # fmt: skip
     return found
 
 
@@ -81,8 +89,8 @@ def _alike(one: ops.Op, other: ops.Op) -> bool:
     """Whether two loads read the same location, and order the same."""
     if not (isinstance(one, ops.Load) and isinstance(other, ops.Load)):
         return False
-    same = (one.space, one.type, one.address, one.sem, one.scope) == (
-        other.space, other.type, other.address, other.sem, other.scope,
+    same = (one.space, one.type, one.address, one.sem, one.scope, len(one.dst), 1) == (
+        other.space, other.type, other.address, other.sem, other.scope, 1, len(other.dst),
     )  # fmt: skip
     return same and one.guard is None and other.guard is None
 
@@ -155,15 +163,29 @@ def _joined(each: Sequence[Registers]) -> Registers:
     }
 
 
-def voted(state: State, poll: Poll, at: int, cases: Sequence[tuple[Words, int]], again: bool) -> list[Outcome]:
+def voted(
+    state: State, poll: Poll, at: int, cases: Sequence[Words], given: Sequence[tuple[int, ...]]
+) -> list[frozenset[Outcome]]:
     """Where the load at ``at`` of a loop leads in each case, what its registers are and what the load finds: to the
     vote with what ends the loop, or to the load again. Raises ``Stopped`` where that is not known."""
+    found: list[frozenset[Outcome]] = [frozenset()] * len(cases)
+    for again in (None, 1):
+        chosen = [number for number, words in enumerate(cases) if words[-1] == again]
+        if chosen:
+            each = [(cases[number][:-1], given[number][0]) for number in chosen]
+            for number, outcome in zip(chosen, _led(state, poll, at, each, bool(again)), strict=True):
+                found[number] = frozenset({outcome})
+    return found
+
+
+def _led(state: State, poll: Poll, at: int, cases: Sequence[tuple[Words, int]], again: bool) -> list[Outcome]:
+    """The same of cases of which all are in a later round, or none."""
     vote, op = poll.vote, state.body[at]
     assert vote is not None and isinstance(op, ops.Load)
     count, lanes = len(cases), np.arange(len(cases))
     stops = frozenset({vote.at, vote.end, vote.load})
     values: Registers = {}
-    for name, words in zip(poll.inputs, zip(*(words for words, _ in cases), strict=True), strict=True):
+    for name, words in zip(poll.inputs[:-1], zip(*(words for words, _ in cases), strict=True), strict=True):
         known = np.array([word is not None for word in words], np.bool_)
         values[name] = Value(np.array([word or 0 for word in words], np.uint64), known)
     if again:  # what comes before the loop is as it was
@@ -188,14 +210,15 @@ def voted(state: State, poll: Poll, at: int, cases: Sequence[tuple[Words, int]],
     found = []
     for number in lanes.tolist():
         _, registers = there[number]
-        made = {name: (int(v.words[0]), bool(v.known[0])) for name, v in registers.items() if name in poll.written}
         if mine[number] == ends[number]:
-            found.append(Outcome(vote.at, made, ()))
+            values = {name: registers.get(name, unknown(1)) for name in poll.outputs}
+            words = tuple(int(v.words[0]) if v.known[0] else None for v in values.values())
+            found.append(Outcome(vote.at, words, ()))
             continue
         ((place, _),) = _after(state, vote, registers, 1, 1 - int(ends[number]))
         if place != vote.load:
             raise Stopped("undecided", "a thread that waits with others looks once only", at)
-        found.append(Outcome(vote.load, {}, ()))
+        found.append(Outcome(vote.load, (*cases[number][0], 1), ()))
     return found
 
 

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+from msgspec import Struct
 
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.deriving import Deriving
-from ptxmm.whole.execution.gathering import voted
-from ptxmm.whole.execution.polls import Outcome, Poll, Round
+from ptxmm.whole.execution.polls import Outcome, Poll
+from ptxmm.whole.execution.rounds import Place, Rounds, Slots
 from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import Value
-from ptxmm.whole.order.origins import Inputs, Words, concrete
-from ptxmm.whole.order.strong import Location
+from ptxmm.whole.order.origins import Inputs, Key, concrete
+from ptxmm.whole.order.strong import Location, Waited
 from ptxmm.whole.order.trace import READ
+
+_MOST_PLACES = 256
+"""So many places a thread comes to in a loop before one of its registers counts as unknown."""
+
+
+class Waiter(Struct):
+    """A thread in a loop that waits: its ``place`` there, the loads that have looked at each slot, the ``locations`` of
+    these, the ``slots`` of each load, and the registers that it began with."""
+
+    thread: int
+    poll: Poll
+    place: Place
+    looked: dict[int, list[int]]
+    locations: tuple[Location, ...]
+    slots: Slots
+    inputs: Inputs
 
 
 class Locations:
@@ -25,8 +40,8 @@ class Locations:
     def __init__(self, machine: Accessing, deriving: Deriving, before: Locations | None) -> None:
         """``before``: those of another execution of the same kernel."""
         self.machine, self._deriving = machine, deriving
-        self._parked: dict[Location, list[tuple[int, Poll, int, Inputs]]] = {}
-        self._rounds: dict[tuple[int, int, Words, int, bool], Outcome] = {} if before is None else before._rounds
+        self._parked: dict[Location, dict[int, Waiter]] = {}
+        self.rounds: Rounds = Rounds(machine, before.rounds if before else None)
         for location in sorted(machine.plan.watched):
             self.watch(location)
 
@@ -68,87 +83,140 @@ class Locations:
                 self.machine.strong.write(location, thread, value, level, releases, change)
             else:
                 self.machine.strong.logs[other].mixed = True
-            parked, self._parked[other] = self._parked.get(other, []), []
-            for waiter, poll, at, inputs in parked:
-                self.look(waiter, poll, at, other, inputs)
+            for waiter in [*self._parked.get(other, {}).values()]:
+                for watched in waiter.locations:
+                    del self._parked[watched][waiter.thread]
+                self._goes(waiter)
 
-    def inputs(self, poll: Poll, thread: int) -> Inputs:
-        return tuple(self._deriving.part(name, thread) for name in poll.inputs)
+    def look(self, op: ops.Load, poll: Poll, at: int, threads: Numbers) -> None:
+        """Threads come to a loop that waits."""
+        places = self._places(poll, op, at, threads)
+        for number, thread in enumerate(threads.tolist()):
+            slots: dict[Location, int] = {}
+            size = {load: self._load(load).type.bytes for load in places}
+            found = {
+                load: tuple(
+                    slots.setdefault((int(here[number]) + n * size[load], size[load]), len(slots))
+                    for n in range(len(self._load(load).dst))
+                )
+                for load, here in places.items()
+            }
+            inputs = tuple(self._deriving.part(name, thread) for name in poll.inputs)
+            self._goes(Waiter(thread, poll, (at, concrete(inputs)), {}, tuple(slots), found, inputs))
 
-    def look(self, thread: int, poll: Poll, at: int, location: Location, inputs: Inputs) -> None:
-        """A thread reads what a loop waits for: it goes on, or waits for somebody to write there."""
-        self.watch(location)
-        value = self.held(location)
-        if value is None:
-            raise Stopped("undecided", "what this loop finds is not worked out", at, thread)
-        again, words, tried = bool(self.machine.mode[thread] != RUNS), concrete(inputs), {at}
-        found = self.round(poll, at, words, value, again)
-        while found.at not in (poll.end, *tried):
-            at = found.at
-            tried.add(at)
-            found = self.round(poll, at, words, value, again=True)
+    def _places(self, poll: Poll, op: ops.Load, at: int, threads: Numbers) -> dict[int, Numbers]:
+        """Where the loads of a loop are: none of their addresses changes in it."""
+        found = {at: self.machine.places(op.address, op.space, op.type.bytes * len(op.dst), at, threads)}
+        for load in sorted(poll.loads - {at}):
+            other = self._load(load)
+            if (other.address, other.space, other.type, len(other.dst)) == (op.address, op.space, op.type, len(op.dst)):
+                found[load] = found[at]
+                continue
+            try:
+                size = other.type.bytes * len(other.dst)
+                found[load] = self.machine.places(other.address, other.space, size, load, threads)
+            except Stopped as stop:  # perhaps it does not come there
+                raise Stopped("undecided", f"this loop may come to {stop.message}", load, stop.thread) from None
+        return found
+
+    def _goes(self, waiter: Waiter) -> None:
+        """A thread in a loop that waits goes on, or waits for somebody to write what it reads."""
+        thread, poll = waiter.thread, waiter.poll
+        for location in waiter.locations:
+            self.watch(location)
         self.machine.changes += 1
-        if poll.vote is not None and found.at != poll.end:  # a later round does the same, or it is not known
-            found = self.round(poll, poll.vote.load, words, value, again=True)
-        if found.at != poll.end:
-            self.machine.mode[thread], self.machine.pc[thread] = WAITS, found.at + 1
-            self._parked.setdefault(location, []).append((thread, poll, found.at, inputs))
-            return
+        visited: set[Place] = set()
+        while waiter.place not in visited:
+            if len(visited) == _MOST_PLACES:
+                self.rounds.widen(poll, visited)
+                visited = set()
+            visited.add(waiter.place)
+            at = waiter.place[0]
+            found = []
+            for slot in waiter.slots[at]:
+                value = self.held(waiter.locations[slot])
+                if value is None:
+                    raise Stopped("undecided", "what this loop finds is not worked out", at, thread)
+                waiter.looked.setdefault(slot, []).append(at)
+                found.append(value)
+            (outcomes,) = self.rounds.after(poll, [(waiter.place, tuple(found))])
+            if len(outcomes) > 1:
+                raise Stopped(
+                    "undecided", "whether this loop ends depends on a value that is not worked out", at, thread
+                )
+            (outcome,) = outcomes
+            if outcome.at == poll.end:
+                self._ends(waiter, outcome)
+                return
+            waiter.place = outcome.at, outcome.words
+        self.machine.mode[thread], self.machine.pc[thread] = WAITS, waiter.place[0] + 1
+        for location in waiter.locations:
+            self._parked.setdefault(location, {})[thread] = waiter
+
+    def _ends(self, waiter: Waiter, outcome: Outcome) -> None:
+        """A loop that waits ends."""
+        thread, poll, machine = waiter.thread, waiter.poll, self.machine
         one = np.array([thread])
-        self.machine.mode[thread], self.machine.pc[thread] = RUNS, poll.end
-        if not poll.late:
-            self.machine.regions.seal(one)
+        machine.mode[thread], machine.pc[thread] = RUNS, poll.end
+        parties = [
+            tuple(load for load, slots in sorted(waiter.slots.items()) if n in slots)
+            for n in range(len(waiter.locations))
+        ]
+        free = [poll.late or (poll.start, loads) in machine.plan.loose for loads in parties]
+        if not all(free):
+            machine.regions.seal(one)
         if poll.vote is not None:
-            self.machine.gathering.looked.add(thread)
-        looked = {poll.start, *(tried if self.machine.exact else poll.again)}
-        for load in (at, *sorted(other for other in looked if self.ends_with(other)[0] != self.ends_with(at)[0])):
-            self.machine.trace.add(load, READ, one * 0 + location[0], location[1], one)
-        self.machine.tell("read", ("flag", location[0]), location[1], at, one)
-        level, acquires = self.machine.plan.weakest.get(poll.start) or self.ends_with(at)
-        self.machine.strong.read("poll", at, location, thread, level, acquires, (poll.start, inputs), poll.late)
-        forgotten = self.machine.plan.forgotten.get(poll.start, set())
-        for name in poll.outputs & (found.registers.keys() | forgotten):
-            word, known = found.registers.get(name, (0, False))
-            known = known and name not in forgotten
-            self.machine.assign(ops.Reg(name), one, Value(np.array([word], np.uint64), np.array([known])))
-        for fence in found.fences:
-            self.machine.order(self.machine.body[fence], fence, one)
+            machine.gathering.looked.add(thread)
+        party: Key | None = None
+        acquired = []
+        for slot, (location, loads) in enumerate(zip(waiter.locations, parties, strict=True)):
+            looked = waiter.looked.get(slot, [])
+            ends = self.ends_with(looked[-1]) if looked else (0, False)
+            others = looked if machine.exact else loads
+            narrow = sorted({load for load in others if self.ends_with(load)[0] != ends[0]})
+            for load in (*looked[-1:], *narrow):
+                machine.trace.add(load, READ, one * 0 + location[0], location[1], one)
+            at = looked[-1] if looked else loads[0]
+            if looked:
+                machine.tell("read", ("flag", location[0]), location[1], at, one)
+            level, acquires = machine.plan.weakest.get((poll.start, loads)) or ends
+            waited = Waited(poll.start, waiter.inputs, slot, waiter.slots)
+            key = machine.strong.read(
+                "poll", at, location, thread, level, False, waited, free[slot], party, bool(looked)
+            )  # fmt: skip
+            party = party or key
+            acquired += [(location, level)] if acquires and looked else []
+        for location, level in acquired:  # none of the reads comes after what another one acquires
+            machine.strong.acquire(thread, location, level)
+        forgotten = machine.plan.forgotten.get(poll.start, set())
+        given = dict(zip(poll.inputs, waiter.inputs, strict=True))
+        for name, word in zip(poll.outputs, outcome.words, strict=True):
+            known = word is not None and name not in forgotten
+            known &= name not in poll.kept or isinstance(given.get(name), int)
+            machine.assign(ops.Reg(name), one, Value(np.array([word or 0], np.uint64), np.array([known])))
+        for fence in outcome.fences:
+            machine.order(machine.body[fence], fence, one)
 
     def check_stuck(self) -> None:
         """Raise ``Stopped`` where threads that wait together may end their loop after all."""
         for parked in self._parked.values():
-            for thread, poll, _, _ in parked:
-                if poll.vote is not None:
-                    self.machine.gathering.stuck(thread, poll.vote)
+            for waiter in parked.values():
+                if waiter.poll.vote is not None:
+                    self.machine.gathering.stuck(waiter.thread, waiter.poll.vote)
 
     def lacks(self, thread: int) -> str | None:
         """What a thread waits for in a loop."""
         for location, parked in self._parked.items():
-            if any(thread == waiter for waiter, _, _, _ in parked):
+            if thread in parked:
                 return f"another value of {self.machine.memory.name(location[0])}"
         return None
 
     def ends_with(self, at: int) -> tuple[int, bool]:
         """How wide the scope of a load is, and whether it acquires."""
-        op = self.machine.body[at]
-        assert isinstance(op, ops.Load)
+        op = self._load(at)
         return self.machine.strong.level(op.scope), op.sem == "acquire"
 
-    def round(self, poll: Poll, at: int, inputs: Words, value: int, again: bool) -> Outcome:
-        """Where a round of a loop that waits leads from the load at ``at``; ``again``: it is not the first one."""
-        return self.rounds(poll, at, [(inputs, value)], again)[0]
-
-    def rounds(self, poll: Poll, at: int, cases: Sequence[tuple[Words, int]], again: bool) -> list[Outcome]:
-        """The same of several ``cases``: what the registers are, and what the load finds."""
-        keys = [(poll.start, at, inputs, value, again) for inputs, value in cases]
-        new = list(dict.fromkeys(key for key in keys if key not in self._rounds))
-        if new:
-            if poll.vote is not None:
-                found = voted(self.machine, poll, at, [key[2:4] for key in new], again)
-            else:
-                made = Round(self.machine, poll.inputs, [key[2] for key in new])
-                if again:
-                    made.forget(poll.written)
-                found = made.run(poll, at, [key[3] for key in new])
-            self._rounds.update(zip(new, found, strict=True))
-        return [self._rounds[key] for key in keys]
+    def _load(self, at: int) -> ops.Load:
+        op = self.machine.body[at]
+        assert isinstance(op, ops.Load)
+        return op

@@ -1,12 +1,12 @@
-"""Loops that wait: those in which a thread does nothing but read one location until it likes what it finds there.
+"""Loops that wait: those in which a thread does nothing but read some locations until it likes what it finds there.
 
-Such a loop is found in the text (``polls``). Whether it ends with a value is tried on a copy of the registers
-(``Round``), so that it can be asked of any value that the thread may read.
+Such a loop is found in the text (``polls``). Where one goes on behind a load is tried on a copy of the registers
+(``Round``), so that it can be asked of any values that the thread may read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -21,6 +21,7 @@ from ptxmm.whole.execution.values import Value, extended, unknown
 from ptxmm.whole.order.origins import Words
 
 _STEPS = 10_000
+_MOST_WAYS = 2_000
 
 
 class Vote(Struct, frozen=True):
@@ -37,19 +38,41 @@ class Vote(Struct, frozen=True):
 
 
 class Poll(Struct, frozen=True):
-    """What waits, from the load at ``start`` to the instruction ``end``, behind the loop: the loads that come after one
-    that did not end it (``again``); the registers that it begins with (``inputs``), those that it writes, and those of
-    them that are needed behind it (``outputs``). ``late``: one of its loads is in no loop, so that nothing behind
-    depends on what that finds. ``vote``: the ``end`` is a vote, and the loop ends if the thread says so there."""
+    """What waits, from the load at ``start`` to the instruction ``end``, behind the loop; its ``loads``; the registers
+    that are ``needed`` at each of them and at the end, of those that the loop uses or leaves; what comes ``after`` each
+    of its instructions. ``late``: one of its loads is in no loop, so that nothing behind depends on what that finds.
+    ``kept``: registers that it may leave as they were. ``vote``: the ``end`` is a vote, and the loop ends if the thread
+    says so there."""
 
     start: int
     end: int
-    again: frozenset[int]
-    inputs: tuple[str, ...]
-    written: frozenset[str]
-    outputs: frozenset[str]
+    loads: frozenset[int]
+    needed: Mapping[int, tuple[str, ...]]
+    after: Mapping[int, tuple[int, ...]]
     late: bool
+    kept: frozenset[str]
     vote: Vote | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The registers that it begins with."""
+        return self.needed[self.start]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The registers that it leaves."""
+        return self.needed[self.end]
+
+    def passes(self, at: int, loads: frozenset[int]) -> bool:
+        """Whether a thread may come from a load to the end without any of some ``loads``, this one too."""
+        inside = {pc: () if pc in loads else targets for pc, targets in self.after.items()}
+        seen, stack = {at}, [at]
+        while stack:
+            for step in inside.get(stack.pop(), ()):
+                if step not in seen:
+                    seen.add(step)
+                    stack.append(step)
+        return self.end in seen
 
 
 def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
@@ -64,28 +87,42 @@ def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
     for start in loads:
         for end in _chain(behind, start):
             region = reach(graph.after, [start], end)
-            if graph.end in region or not all(_pure(body[at], body[start]) for at in region):
+            if graph.end in region or not all(_pure(body[at]) for at in region):
                 break
-            again, late = _again(body, graph, start, region)
             written = frozenset(name for at in region for name, _ in definitions(body[at]))
-            if again and _decides(body, region) and not _moves(body[start], written):
-                used = {name for at in region for name, _ in uses(body[at])}
-                inputs = tuple(sorted(used & live[start]))
-                found[start] = Poll(start, end, again, inputs, written, written & live[end], late)
+            here = frozenset(at for at in region if looks(body[at]))
+            if any(_moves(body[at], written) for at in here):
+                break
+            turning = _turning(graph, region) & here
+            if any(_address(body[at]) not in {_address(body[load]) for load in turning} for at in here):
+                if turning:
+                    break
+                continue
+            if _decides(body, region):
+                left = written & live[end]
+                used = {name for at in region for name, _ in uses(body[at])} | left
+                needed = {at: tuple(sorted(used & live[at])) for at in here} | {end: tuple(sorted(left))}
+                after = {at: graph.after[at] for at in region}
+                found[start] = Poll(start, end, here, needed, after, here != turning, left & live[start])
                 break
     return found
 
 
 def looks(op: ops.Op) -> bool:
-    """Whether an instruction is a strong load of one number."""
-    return isinstance(op, ops.Load) and op.scope is not None and len(op.dst) == 1 and op.type.bytes <= 8
+    """Whether an instruction is a strong load of numbers."""
+    return isinstance(op, ops.Load) and op.scope is not None and op.type.bytes <= 8
 
 
-def _pure(op: ops.Op, first: ops.Op) -> bool:
-    """Whether an instruction of a loop does nothing but look as the ``first`` one does."""
-    if isinstance(op, ops.Load) and isinstance(first, ops.Load):
-        return looks(op) and (op.space, op.type, op.address) == (first.space, first.type, first.address)
-    return isinstance(op, (*ops.COMPUTING, ops.Branch, ops.Fence)) and not isinstance(op, ops.AddressValue)
+def _pure(op: ops.Op) -> bool:
+    """Whether an instruction of a loop does nothing but look."""
+    other = isinstance(op, (*ops.COMPUTING, ops.Branch, ops.Fence)) and not isinstance(op, ops.AddressValue)
+    return other or looks(op)
+
+
+def _address(op: ops.Op) -> object:
+    """Where a load reads."""
+    assert isinstance(op, ops.Load)
+    return op.space, op.type, op.address, len(op.dst)
 
 
 def _moves(op: ops.Op, written: frozenset[str]) -> bool:
@@ -99,14 +136,10 @@ def _chain(behind: dict[int, int], at: int) -> Iterator[int]:
         yield at
 
 
-def _again(body: Sequence[ops.Op], graph: Graph, start: int, region: set[int]) -> tuple[frozenset[int], bool]:
-    """The loads of ``region`` that come after another one, none where no load is in a loop of it; and whether one is in
-    no loop."""
-    outside = [at for at in range(graph.end + 1) if at not in region]
-    inside = [() if at in outside else targets for at, targets in enumerate(graph.after)]
-    after = {at: reach(inside, inside[at]) for at in region if looks(body[at])}
-    turning = [at in found for at, found in after.items()]
-    return frozenset(after.keys() & after[start]) if any(turning) else frozenset(), not all(turning)
+def _turning(graph: Graph, region: set[int]) -> frozenset[int]:
+    """What of a ``region`` is in a loop of it."""
+    inside = [targets if at in region else () for at, targets in enumerate(graph.after)]
+    return frozenset(at for at in region if at in reach(inside, inside[at]))
 
 
 def _decides(body: Sequence[ops.Op], region: set[int]) -> bool:
@@ -123,11 +156,11 @@ def _decides(body: Sequence[ops.Op], region: set[int]) -> bool:
 
 
 class Outcome(Struct, frozen=True):
-    """What a round leads to: the end of the loop or another load (``at``), the registers that it gives values, and the
-    fences that are executed on the way."""
+    """Where a thread comes to behind a load: the end of the loop or another load (``at``), what the registers are that
+    are needed there (None: not known), and the fences on the way if it is the end."""
 
     at: int
-    registers: dict[str, tuple[int, bool]]
+    words: Words
     fences: tuple[int, ...]
 
 
@@ -142,7 +175,6 @@ class Round(State):
         for name, words in zip(names, zip(*cases, strict=True), strict=True):
             known = np.array([word is not None for word in words], np.bool_)
             self._written[name] = Value(np.array([word or 0 for word in words], np.uint64), known)
-        self._made: set[str] = set()
 
     def register(self, name: str, threads: Numbers) -> Value:
         return self._written.get(name) or unknown(len(self._lanes))
@@ -150,43 +182,43 @@ class Round(State):
     def assign(self, register: ops.Reg | None, threads: Numbers, value: Value) -> None:
         if register is not None:
             self._written[register.name] = value
-            self._made.add(register.name)
 
-    def forget(self, registers: Iterable[str]) -> None:
-        """Nothing is known of some registers."""
-        for name in registers:
-            self.assign(ops.Reg(name), self._lanes, unknown(len(self._lanes)))
+    def run(self, poll: Poll, at: int, given: Sequence[Sequence[int]]) -> list[frozenset[Outcome]]:
+        """What may follow in each case when the elements of the load at ``at`` are those ``given``: several ways where
+        a branch depends on what is not known. Raises ``Stopped`` where there are too many."""
+        self._give(at, given)
+        found: list[set[Outcome]] = [set() for _ in given]
+        work = [_Way(self, at + 1, np.arange(len(given)), (), False)]
+        for _ in range(_MOST_WAYS):
+            if not work:
+                return [frozenset(outcomes) for outcomes in found]
+            way = work.pop()
+            way.part._follow(poll, way, work, found)
+        raise Stopped("undecided", "this loop goes too many ways", at)
 
-    def run(self, poll: Poll, at: int, words: Sequence[int]) -> list[Outcome]:
-        """What follows in each case when the load at ``at`` gives one of ``words``. Raises ``Stopped`` where that is
-        not known."""
-        self._give(at, words)
-        found: dict[int, Outcome] = {}
-        work: list[_Way] = [(self, at + 1, np.arange(len(words)), ())]
-        while work:
-            part, place, which, fences = work.pop()
-            outcomes = part._follow(poll, place, which, fences, work)
-            found |= zip(which.tolist(), outcomes, strict=True) if outcomes else ()
-        return [found[number] for number in range(len(words))]
-
-    def _follow(
-        self, poll: Poll, at: int, which: Numbers, fences: tuple[int, ...], work: list[_Way]
-    ) -> list[Outcome] | None:
-        """What follows from ``at`` on; None where cases part: then both ways go to ``work``."""
+    def _follow(self, poll: Poll, way: _Way, work: list[_Way], found: list[set[Outcome]]) -> None:
+        """Go on with what is in ``way``; where cases part both ways go to ``work``."""
+        at, fences, passed = way.at, way.fences, way.passed
         for _ in range(_STEPS):
             if at == poll.end:
-                return [Outcome(at, given, fences) for given in self._given()]
+                self._come(at, poll, way.which, fences, found)
+                return
             op = self.body[at]
-            if op.guard is not None:
-                skips = self._skips(at, op.guard)
-                if not (skips.all() or not skips.any()):
-                    work += [(self._only(chosen), at, which[chosen], fences) for chosen in (skips, ~skips)]
-                    return None
-                if skips[0]:
+            if op.guard is not None and not passed:
+                value = self.register(op.guard.register, self._lanes)
+                skips = (value.words != 0) == op.guard.negated
+                skip, go = skips | ~value.known, ~skips | ~value.known
+                if go.any() and skip.any():
+                    work.append(_Way(self._only(skip), at + 1, way.which[skip], fences, False))
+                    work.append(_Way(self._only(go), at, way.which[go], fences, True))
+                    return
+                if skip.any():
                     at += 1
                     continue
+            passed = False
             if looks(op):
-                return [Outcome(at, {}, ())] * len(which)
+                self._come(at, poll, way.which, (), found)
+                return
             if isinstance(op, ops.Branch):
                 at = op.target
                 continue
@@ -198,12 +230,22 @@ class Round(State):
             at += 1
         raise Stopped("undecided", "a loop in this one has too many rounds", at)
 
+    def _come(self, at: int, poll: Poll, which: Numbers, fences: tuple[int, ...], found: list[set[Outcome]]) -> None:
+        """The cases ``which`` come to a load or to the end."""
+        values = [self.register(name, self._lanes) for name in poll.needed[at]]
+        columns = [
+            [word if known else None for word, known in zip(value.words.tolist(), value.known.tolist(), strict=True)]
+            for value in values
+        ]
+        rows = zip(*columns, strict=True) if columns else ((),) * len(which)
+        for number, words in zip(which.tolist(), rows, strict=True):
+            found[number].add(Outcome(at, tuple(words), fences))
+
     def _only(self, chosen: Flags) -> Round:
         """The same in the ``chosen`` cases."""
         part = Round(self, (), ())
         part._lanes = self._lanes[chosen]
         part._written = {name: value.at(chosen) for name, value in self._written.items()}
-        part._made = set(self._made)
         return part
 
     def computed(self, op: ops.Op, register: str) -> int | None:
@@ -213,32 +255,22 @@ class Round(State):
                 return int(value.words[0])
         return None
 
-    def _given(self) -> Iterator[dict[str, tuple[int, bool]]]:
-        """The registers that have got values, in each case."""
-        names = sorted(self._made)
-        values = [self._written[name] for name in names]
-        columns = [zip(value.words.tolist(), value.known.tolist(), strict=True) for value in values]
-        for row in zip(*columns, strict=True) if names else ((),) * len(self._lanes):
-            yield dict(zip(names, row, strict=True))
-
-    def _give(self, at: int, given: Sequence[int]) -> None:
+    def _give(self, at: int, given: Sequence[Sequence[int]]) -> None:
         op = self.body[at]
         assert isinstance(op, ops.Load)
-        words = np.array(given, np.uint64)
-        if op.dst[0] is not None:
-            if op.type.signed:
-                words = extended(words, op.type.bits, self.bits(op.dst[0]))
-            self.assign(op.dst[0], self._lanes, Value(words, np.ones(len(words), np.bool_)))
-
-    def _skips(self, at: int, guard: ops.Guard) -> Flags:
-        """In which cases an instruction is not executed."""
-        value = self.register(guard.register, self._lanes)
-        if not value.known.all():
-            message = "whether this loop ends depends on a value that is not worked out"
-            raise Stopped("undecided", message, at)
-        skips: Flags = (value.words != 0) == guard.negated
-        return skips
+        for register, column in zip(op.dst, zip(*given, strict=True), strict=True):
+            words = np.array(column, np.uint64)
+            if register is not None and op.type.signed:
+                words = extended(words, op.type.bits, self.bits(register))
+            self.assign(register, self._lanes, Value(words, np.ones(len(words), np.bool_)))
 
 
-_Way = tuple[Round, int, Numbers, tuple[int, ...]]
-"""Cases that go on at an instruction: which they are, and the fences before it."""
+class _Way(Struct):
+    """The cases ``which`` go on at an instruction with what is in ``part``; the fences before it; ``passed``: whether
+    its guard holds in all of them."""
+
+    part: Round
+    at: int
+    which: Numbers
+    fences: tuple[int, ...]
+    passed: bool

@@ -35,12 +35,10 @@ class Scalars:
     def load(self, op: ops.Load, at: int, threads: Numbers) -> None:
         """``ld``."""
         size = op.type.bytes
-        places = self.machine.places(op.address, op.space, size * len(op.dst), at, threads)
         if at in self.machine.waiting:
-            poll = self.machine.waiting[at]
-            for thread, place in zip(threads.tolist(), places.tolist(), strict=True):
-                self.locations.look(thread, poll, at, (place, size), self.locations.inputs(poll, thread))
+            self.locations.look(op, self.machine.waiting[at], at, threads)
             return
+        places = self.machine.places(op.address, op.space, size * len(op.dst), at, threads)
         for number, register in enumerate(op.dst):
             here = places + number * size
             self.locations.find(op, at, here, threads)

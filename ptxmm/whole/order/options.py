@@ -80,20 +80,20 @@ class Options:
         found = [option.values for base in sight.bases for option in self._behind(sight, base, lambda _: True)]
         return frozenset[int]().union(*found)
 
-    def stuck(self, read: Read, likes: Callable[[int], bool]) -> bool:
-        """Whether a loop that waits may find something for ever that it does not like. Raises ``Unclear``."""
+    def lasting(self, read: Read) -> frozenset[int]:
+        """What a loop that waits may find for ever, beyond what has been found. Raises ``Unclear``."""
         log = self._strong.logs[read.location]
         sight = self._sight(read, log)
         last = max(at for at in range(read.seen) if _is_base(log.writes[at]))
+        values: set[int] = set()
         for base in sight.bases:
             forced, free = sight.segment(base)
             if base < last and sight.order[base, last]:
                 continue
             done = [at for at in free if at < read.seen] if base == last else []
             rest = [at for at in free if at not in done]
-            if not all(map(likes, _values(log, base, [*forced, *done], _counted(log, rest)))):
-                return True
-        return False
+            values |= _values(log, base, [*forced, *done], _counted(log, rest))
+        return frozenset(values)
 
     def covered(self, read: Read, option: Option, level: int) -> Callable[[Release], bool]:
         """Whether who finds something of ``option`` and acquires from it, in a scope so wide, gets a release too."""

@@ -52,11 +52,26 @@ class Write(Struct, frozen=True):
     change: tuple[str, ops.Type, int | None] | None = None
 
 
+class Waited(Struct, frozen=True):
+    """A loop that waits: the load at its ``start``, the registers that it began with; which slot was read, and which
+    slots each of its loads reads (``rounds``)."""
+
+    start: int
+    inputs: Inputs
+    slot: int
+    slots: Mapping[int, tuple[int, ...]]
+
+    @property
+    def loads(self) -> tuple[int, ...]:
+        """The loads that read the slot."""
+        return tuple(at for at, slots in sorted(self.slots.items()) if self.slot in slots)
+
+
 class Read(Struct):
     """A read of a location whose result may depend on the schedule: by the instruction ``at``, ``kind``: ``poll``,
     ``load`` or ``atomic``; the number of its location's writes before it; the tails that acquired from it, by how wide
-    their scopes are; of a poll, its start and the registers that it began with. ``late``: nothing behind it depends on
-    what it finds (8.10.4), as it is not in a loop that it ends."""
+    their scopes are; of a loop that has waited, which it was, and in ``party`` its first read. ``late``: nothing behind
+    it depends on what it finds (8.10.4), as it is not in a loop that it ends."""
 
     kind: str
     at: int
@@ -70,8 +85,9 @@ class Read(Struct):
     key: Key
     tails: set[int]
     heads: tuple[Head, ...]
-    waited: tuple[int, Inputs] | None = None
+    waited: Waited | None = None
     late: bool = False
+    party: Key | None = None
     trusted: bool = False
 
 
@@ -99,8 +115,9 @@ class Plan(Struct):
     """What is known of the other executions, from runs before: for each read, and each width of the scope of what
     acquires behind it, the releases that it has acquired whatever it found; instructions whose results differ, and
     registers that loops leave different. ``exact``: follow this one execution, all that it acquires. ``last``: atomic
-    operations that come last, and those that they come after. ``weakest``: of loops that wait, by their starts, how
-    wide the scope is at least of the load that ends them, and whether it acquires. ``late``: as ``allowed``, of late
+    operations that come last, and those that they come after. ``weakest``: of loops that wait, by their starts and
+    the loads of a slot, how wide the scope is at least of the last one, and whether it acquires; ``loose``: those of
+    them whose last value need not decide that the loop ends. ``late``: as ``allowed``, of late
     reads whatever depends on them (None: all that they find); ``open``: bytes whose values are not known, as they may
     race without these."""
 
@@ -110,9 +127,10 @@ class Plan(Struct):
     forgotten: dict[int, set[str]]
     watched: set[Location]
     last: Mapping[Arrival, frozenset[Arrival]] = _NONE
-    weakest: dict[int, tuple[int, bool]] = {}
+    weakest: dict[tuple[int, tuple[int, ...]], tuple[int, bool]] = {}
     late: dict[tuple[Key, int], frozenset[Release]] | None = {}
     open: set[int] = set()
+    loose: set[tuple[int, tuple[int, ...]]] = set()
 
 
 def follow(last: Mapping[Arrival, frozenset[Arrival]] = _NONE) -> Plan:
@@ -210,29 +228,37 @@ class Strong:
 
     def read(
         self, kind: str, at: int, location: Location, thread: int, level: int, acquires: bool,
-        waited: tuple[int, Inputs] | None = None, late: bool = True,
+        waited: Waited | None = None, late: bool = True, party: Key | None = None, looked: bool = True,
     ) -> Key:  # fmt: skip
-        """A thread reads what was written last; the key of the read."""
+        """A thread reads what was written last; the key of the read. If it has not ``looked`` there, but might have,
+        nothing is acquired."""
         log = self.logs[location]
         self.order += 1
         number = self._count[thread] = self._count.get(thread, 0) + 1
         last = log.writes[-1]
-        heads = tuple(log.chain) if last.thread != INITIAL and self._linked(last, thread, level) else ()
+        linked = looked and last.thread != INITIAL and self._linked(last, thread, level)
+        heads = tuple(log.chain) if linked else ()
         view, clock = int(self.clocks.views(np.array([thread]))[0]), int(self.clocks.clock[thread])
         found = Read(
             kind, at, thread, clock, view, self.order, location, level, len(log.writes), (thread, number), set(), heads,
-            waited, late,
+            waited, late, party or (thread, number),
         )  # fmt: skip
         self.reads.append(found)
         pending = self._pending.setdefault(thread, [])
         if heads:
             pending.append(found)
-        if acquires and pending:
+        if acquires:
+            self.acquire(thread, location, level)
+        return found.key
+
+    def acquire(self, thread: int, location: Location, level: int) -> None:
+        """The last read of a location by a thread acquires."""
+        pending = self._pending.get(thread, [])
+        if pending:
             # A strong read before it of the same location is in the pattern too (8.8).
             self._acquire(thread, level, [read for read in pending if read.location == location])
             if level == ALL:
                 self._pending[thread] = [read for read in pending if read.location != location]
-        return found.key
 
     def _acquire(self, thread: int, level: int, reads: Iterable[Read]) -> None:
         chosen: set[Release] = set()
