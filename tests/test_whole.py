@@ -399,7 +399,7 @@ def test_clocks_are_base_causality_order(data: st.DataObject) -> None:
             columns = np.array([(0, 0, 1, *row[1:4], WRITE, 0, row[4]) for row in (a, b)], np.int64).T
             found = list(
                 unordered(
-                    Accesses(*np.vstack((columns, np.arange(2)))),
+                    Accesses(*np.vstack((columns, np.zeros((1, 2), np.int64), np.arange(2)))),
                     graph.clocks,
                     np.array([0]),
                     np.arange(3),
