@@ -65,3 +65,20 @@ def test_random_votes(make: Maker, tmp_path: Path) -> None:
 def test_many_random_votes(make: Maker, tmp_path: Path, shift: int) -> None:
     made = (make(seed) for seed in range(10_000 + shift, 10_500 + shift))
     assert sum(compare(tmp_path / "k.ptx", text, 20) for text in made) >= 400
+
+
+def test_who_stops_is_named(tmp_path: Path) -> None:
+    """A vote about what was found in the round before: the thread is the one that is in the loop."""
+    loop = f"mov.u32 %r3, 0; L: setp.eq.u32 %p3, %r3, 1; {LOOK} bar.red.and.pred %p7, 0, %p3; @!%p7 bra L;"
+    found = answer(tmp_path / "k.ptx", waiting(loop))
+    assert found.answer == "undecided" and found.spot is not None and found.spot.cta == 1
+    assert found.choice is not None and (found.choice.kind, found.choice.operation.cta) == ("look", 1)
+
+
+def test_what_can_be_listed_of_lanes(tmp_path: Path) -> None:
+    """The commands that list executions need all lanes of a warp in which an ``activemask`` is executed."""
+    body = "activemask.b32 %r4; bar.warp.sync %r4; ret;\n}\n"
+    text = HEAD.replace("block = 2", "block = 32").replace('"all"', '"lane 0-1"') + body
+    found = answer(tmp_path / "k.ptx", text)
+    assert found.choice is not None and found.choice.kind == "active-lanes"
+    assert found.choice.advice.startswith("make the block a few threads")

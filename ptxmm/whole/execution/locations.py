@@ -121,6 +121,14 @@ class Locations:
 
     def _goes(self, waiter: Waiter) -> None:
         """A thread in a loop that waits goes on, or waits for somebody to write what it reads."""
+        try:
+            self._follow(waiter)
+        except Stopped as stop:  # what is said of the loop alone names no thread
+            stop.thread = waiter.thread if stop.thread is None else stop.thread
+            raise
+
+    def _follow(self, waiter: Waiter) -> None:
+        """The rounds of a thread in a loop that waits, until it leaves it or finds nothing new."""
         thread, poll = waiter.thread, waiter.poll
         for location in waiter.locations:
             self.watch(location)

@@ -53,14 +53,16 @@ def choice(machine: Machine, stop: Stopped, file: str) -> Choice | None:
         return None
     (kind, at), rows = found, machine.trace.columns()
     agents = rows["agent"][rows["instruction"] == at].tolist()
-    spot = spot_of(machine, at, next(iter(agents), 0) if stop.thread not in agents else stop.thread or 0)
-    return Choice(kind, f"{_WORDS[kind]} depends on the schedule", spot, _advice(machine, file))
+    spot = spot_of(machine, at, agents[0] if agents and stop.thread not in agents else stop.thread or 0)
+    return Choice(kind, f"{_WORDS[kind]} depends on the schedule", spot, _advice(machine, kind, file))
 
 
-def _advice(machine: Machine, file: str) -> str:
+def _advice(machine: Machine, kind: str, file: str) -> str:
     """How all executions of a few threads are listed."""
     parts = [part for part in machine.launch.parts if part.host is None]
     chosen, command = sum(len(part.kernel.grid.threads) for part in parts), f"`ptxmm check {file}`"
+    if kind == "active-lanes" and (chosen or machine.launch.threads > _FEW):
+        return f"make the block a few threads and name no lanes: {command} lists all executions of whole warps only"
     if chosen:
         return f"{command} lists all executions of the {chosen} threads that the launch names"
     if machine.launch.threads <= _FEW:
@@ -114,7 +116,8 @@ class _Search:
         work = deque((name, self.at) for name in unsure)
         for poll in self.machine.waiting.values():
             # It is what a loop finds, or a register that is tried there.
-            if poll.start < self.at < poll.end or (poll.start == self.at and not unsure):
+            last = poll.end if poll.vote is not None else poll.end - 1
+            if poll.start < self.at <= last or (poll.start == self.at and not unsure):
                 self._enter(poll.start, found, work)
         seen: set[tuple[str, int]] = set()
         while work:
