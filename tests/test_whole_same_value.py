@@ -105,7 +105,7 @@ def assuming(body: str, claim: str = "races = 'none'", lines: bool = False) -> s
         # Other bytes, other sizes, a strong store, an atomic operation.
         ("st.global.u16 [%d1], 7; st.global.u16 [%d1+2], 0;", "race-free", None),
         ("@%p1 st.global.u16 [%d1], 0; @!%p1 st.global.u32 [%d1], 0;", "race", None),
-        ("@%p1 st.relaxed.gpu.global.u32 [%d1], 7; @!%p1 st.global.u32 [%d1], 7;", "race", None),
+        ("@%p1 st.relaxed.gpu.global.u32 [%d1], 7; @!%p1 st.global.u32 [%d1], 7;", "undecided", "for strong writes"),
         ("@%p1 atom.global.exch.b32 %r5, [%d1], 7; @!%p1 st.global.u32 [%d1], 7;", "race", None),
         # What is written is not worked out, or depends on who came first.
         ("sin.approx.f32 %f1, 0f3F800000; st.global.f32 [%d1], %f1;", "undecided", "what it writes is not worked out"),

@@ -168,9 +168,17 @@ class Executed:
         """Raise ``Stopped`` where it is not known whether two accesses that nothing orders write the same value."""
         one, other = self._stored(a), self._stored(b)
         alike = self.found.place[a] == self.found.place[b] and self.found.size[a] == self.found.size[b]
+        if alike and None in (one, other) and self._allowed(a) and self._allowed(b):
+            message = "this races unless it writes the same value, which is not followed for strong writes"
+            raise Stopped("undecided", message, int(self.found.instruction[b]), int(self.found.agent[b]))
         if alike and one is not None and other is not None and (None in one or None in other):
             message = "this races unless it writes the same value, and what it writes is not worked out"
             raise Stopped("undecided", message, int(self.found.instruction[b]), int(self.found.agent[b]))
+
+    def _allowed(self, row: int) -> bool:
+        """Whether an access is a store that may race with one of the same value."""
+        racing, op = self.machine.scalars.racing, self.machine.kernel.code.body[int(self.found.instruction[row])]
+        return racing is not None and isinstance(op, ops.Store) and racing.allows(op.source.span.line)
 
     def _refuse_maps(self, a: int, b: int) -> None:
         """Raise ``Stopped`` where fences of the tensormap proxy may order a copy behind a change of its tensor map, as

@@ -8,6 +8,7 @@ from ptxmm.analysis.result import Note
 from ptxmm.formats.modules.launch import SAME_VALUE
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.state import ENDED
+from ptxmm.whole.order.trace import WRITE
 from ptxmm.whole.result import Dimensions, Spot, Waiting
 
 _MOST = 20
@@ -47,7 +48,8 @@ def notes(machine: Machine, agreeing: set[int]) -> tuple[Note, ...]:
     if SAME_VALUE in machine.kernel.assumed:
         found.append(Note("kernel", f"races of writes of the same value are left out ({SAME_VALUE})"))
     raced = {body[at].source.span.line for at in agreeing}
-    written = {body[key[0]].source.span.line for key in machine.scalars.stored}
+    columns = machine.trace.columns()
+    written = {body[at].source.span.line for at in np.unique(columns["instruction"][columns["kind"] == WRITE]).tolist()}
     for item in machine.kernel.allowed:
         if item.line in raced:
             text = f"writes of the same value race, which is allowed: {item.why}"

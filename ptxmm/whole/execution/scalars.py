@@ -21,14 +21,14 @@ _OTHER = 255
 
 class Scalars:
     """What threads of ``machine`` do to memory one register at a time; ``stored``: what is written by stores that may
-    race with the same value, by the instruction, the place, the size, and the thread with its clock; ``later``: threads
-    that wait for the atomic operations that theirs is to come after."""
+    race with the same value, by the instruction, the place, the size, and the thread with its clock; ``racing``: which
+    ones may; ``later``: threads that wait for the atomic operations that theirs is to come after."""
 
     def __init__(self, machine: Accessing, locations: Locations) -> None:
         self.machine, self.locations = machine, locations
         self.stored: dict[tuple[int, int, int, int, int], set[int | None]] = {}
         self.later: list[int] = []
-        self._racing = machine.kernel.same_value
+        self.racing = machine.kernel.same_value
         self._arrived: set[Arrival] = set()
         self._arrivals: dict[tuple[Location, int], int] = {}
 
@@ -71,7 +71,7 @@ class Scalars:
             value = self.machine.operand(operand, op.type, threads)
             opaque = value.known & (size <= 8) & self.machine.carried.by(operand)
             known = value.known & (size <= 8) & ~opaque
-            if self._racing is not None and not level and self._racing.allows(op.source.span.line):
+            if self.racing is not None and not level and self.racing.allows(op.source.span.line):
                 self._compare(at, here, size, threads, Value(value.words, known))
             for part in range(0, size, 8):
                 self.machine.memory.store(here + part, min(size, 8), value.words, known)
