@@ -18,7 +18,7 @@ from ptxmm.web import downloads
 from ptxmm.web import site as site_module
 from ptxmm.web.site import site
 from tests.commands import Run
-from tests.playground_page import WIDE, Page, chromium, playwright
+from tests.playground_page import DRAWN, WIDE, Page, chromium, playwright
 from tests.playground_site import serving, written
 from tests.support import ROOT
 
@@ -194,6 +194,7 @@ def test_a_rule_is_off_and_a_link_brings_it_back(page: Page) -> None:
 
 def test_the_quiz(page: Page) -> None:
     """Allowed or forbidden is the explicit engine's to say, and why Z3's."""
+    page.tab.evaluate(DRAWN)
     page.tab.get_by_role("button", name="Quiz").click()
     word = page.tab.locator("#quiz .word")
     playwright.expect(word).to_have_text("Can it happen?")
