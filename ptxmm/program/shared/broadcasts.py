@@ -35,7 +35,7 @@ from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.symbols import addresses
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.isa import names_written
 from ptxmm.ptx.ops import Imm, Reg, Sym
 
 _LOOKS = (*ops.COMPUTING, ops.Fence, ops.Load)
@@ -114,8 +114,8 @@ def _row(thread: Thread, number: int) -> _Row | None:
         return None
     same = [pc for pc in sites if getattr(body[pc], "barrier", None) == barrier]
     phases = before(graph, dominators(graph), header, inside, same, ())
-    written = {name for pc in inside for name, _ in definitions(body[pc])}
-    everything = frozenset(thread.registers).union(name for op in body for name, _ in definitions(op))
+    written = {name for pc in inside for name in names_written(body[pc])}
+    everything = frozenset(thread.registers).union(name for op in body for name in names_written(op))
     if phases is None or live_at(body, graph, everything)[header] & written:
         return None
     return _Row(number, header, back, met, barrier, phases)
@@ -175,10 +175,8 @@ def _may_touch(op: ops.Op, word: Range, known: Mapping[str, Sym], test: Test) ->
 
 def _again(body: Sequence[ops.Op], load: int, back: int) -> tuple[int, bool] | None:
     """The number that the value loaded at ``load`` is, or (False) is not, if the thread goes round again."""
-    branch, loaded = body[back], [name for name, _ in definitions(body[load])]
-    made = [
-        pc for pc in range(load + 1, back) for name, _ in definitions(body[pc]) if name in (*loaded, _guard(branch))
-    ]
+    branch, loaded = body[back], names_written(body[load])
+    made = [pc for pc in range(load + 1, back) for name in names_written(body[pc]) if name in (*loaded, _guard(branch))]
     if len(made) != 1 or len(loaded) != 1 or getattr(branch, "condition", None) is not None:
         return None
     match body[made[0]], body[load]:
@@ -220,7 +218,7 @@ def _leaves(body: Sequence[ops.Op], cas: int, store: int, number: int, equal: bo
     swap, told = body[cas], body[store]
     assert isinstance(swap, ops.Atomic) and isinstance(told, ops.Store)
     compared = swap.operands[0][0]
-    made = [pc for pc in range(cas, store) if any(Reg(name) in told.values for name, _ in definitions(body[pc]))]
+    made = [pc for pc in range(cas, store) if any(Reg(name) in told.values for name in names_written(body[pc]))]
     if made != [cas] or swap.guard is not None or swap.packed != 1 or swap.type.bits != told.type.bits:
         return False
     return isinstance(compared, Imm) and (compared.value % (1 << swap.type.bits) == number) != equal

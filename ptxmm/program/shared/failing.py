@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ptxmm.program.shared.ways import Form, Rejected, Ways, predicate
-from ptxmm.ptx.isa import definitions
+from ptxmm.ptx.isa import names_written
 from ptxmm.ptx.ops import COMPUTING, Atomic, Branch, Exit, Op, SetPredicate, Type
 
 _MOST = 512
@@ -33,7 +33,7 @@ class _Round(Ways):
     """The ways through one round of a loop."""
 
     def __init__(self, body: Sequence[Op], header: int, back: int, loop: set[int]) -> None:
-        super().__init__(body, {name for pc in loop for name, _ in definitions(body[pc])})
+        super().__init__(body, {name for pc in loop for name in names_written(body[pc])})
         self.header, self.back, self.loop = header, back, loop
 
     def succeeds(self) -> bool:
@@ -53,7 +53,7 @@ class _Round(Ways):
             op = self.body[pc]
             if isinstance(op, Atomic):
                 returned = self.form_of(op.operands[0][0], held)
-                given = {name: returned for name, _ in definitions(op)}
+                given = dict.fromkeys(names_written(op), returned)
                 stack.append((pc + 1, {**held, **given}, when, True))
         raise Rejected
 
@@ -64,7 +64,7 @@ class _Round(Ways):
         if isinstance(op, Exit):
             raise Rejected
         if not isinstance(op, (*COMPUTING, Branch)):
-            return iter([(pc + 1, {**held, **{name: ("found", pc, name) for name, _ in definitions(op)}}, when)])
+            return iter([(pc + 1, {**held, **{name: ("found", pc, name) for name in names_written(op)}}, when)])
         if op.guard is not None:
             form, true = predicate(self.held(op.guard.register, held))
             match form:

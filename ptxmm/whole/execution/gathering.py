@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxmm.program.graph import graph_of, live_at, post_dominators, reach, strong_components
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_written, uses
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.computing import results
 from ptxmm.whole.execution.polls import Outcome, Poll, Vote, looks
@@ -60,10 +60,10 @@ def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int
             if not all(_pure(body[at], False) for at in way) or (len(way & set(loads)) != (start == loads[0])):
                 continue
             inside = way | region
-            written = frozenset(name for at in inside for name, _ in definitions(body[at]))
+            written = frozenset(name for at in inside for name in names_written(body[at]))
             used = {name for at in inside for name, _ in uses(body[at])}
             if isinstance(op, ops.Load) and not written & _fixed(op, body[vote]):
-                turned = frozenset(name for at in region for name, _ in definitions(body[at]))
+                turned = frozenset(name for at in region for name in names_written(body[at]))
                 kept = Vote(vote, end, loads[0], frozenset(used | written), turned, turned & live[vote])
                 left = written & live[vote]
                 inputs = (*sorted((used | left) & live[start]), _AGAIN)

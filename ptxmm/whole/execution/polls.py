@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ptxmm.program.graph import Graph, graph_of, live_at, post_dominators, reach
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_written, uses
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.computing import results
 from ptxmm.whole.execution.state import State, Stopped
@@ -89,7 +89,7 @@ def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
             region = reach(graph.after, [start], end)
             if graph.end in region or not all(_pure(body[at]) for at in region):
                 break
-            written = frozenset(name for at in region for name, _ in definitions(body[at]))
+            written = frozenset(name for at in region for name in names_written(body[at]))
             here = frozenset(at for at in region if looks(body[at]))
             if any(_moves(body[at], written) for at in here):
                 break
@@ -144,13 +144,13 @@ def _turning(graph: Graph, region: set[int]) -> frozenset[int]:
 
 def _decides(body: Sequence[ops.Op], region: set[int]) -> bool:
     """Whether what is read decides where the thread goes."""
-    read = {name for at in region if looks(body[at]) for name, _ in definitions(body[at])}
+    read = {name for at in region if looks(body[at]) for name in names_written(body[at])}
     size = 0
     while size != len(read):
         size = len(read)
         for at in region:
             if read & {name for name, _ in uses(body[at])}:
-                read |= {name for name, _ in definitions(body[at])}
+                read |= set(names_written(body[at]))
     guards = (body[at].guard for at in region if isinstance(body[at], ops.Branch))
     return any(guard is not None and guard.register in read for guard in guards)
 

@@ -15,7 +15,7 @@ import numpy as np
 from ptxmm.formats.modules.special import CLOCKS
 from ptxmm.program.graph import conditional, graph_of, reach, strong_components
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import definitions, uses
+from ptxmm.ptx.isa import names_written, uses
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.order.trace import READ
@@ -80,7 +80,7 @@ class _Search:
         self._component = strong_components(self.graph)
         self._rows = machine.trace.columns()
         self._uses = [frozenset(name for name, _ in uses(op)) for op in self.body]
-        self._gives = [frozenset(name for name, _ in definitions(op)) for op in self.body]
+        self._gives = [frozenset(names_written(op)) for op in self.body]
         self._written: dict[int, list[int]] = {}
         self._accessed: dict[int, set[tuple[int, int]]] = {}
         columns = (self._rows[name] for name in ("instruction", "place", "size"))

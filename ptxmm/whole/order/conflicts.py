@@ -209,18 +209,13 @@ class _Check(Struct):
     def alike(self, first: int, end: int) -> bytes:
         """What the order of the accesses of a cell, from ``first`` to ``end``, depends on."""
         found = self.found
-        columns = (
-            found.agent,
-            found.clock,
-            found.view,
-            found.kind,
-            found.instruction,
-            found.proxy,
-            found.size,
-            found.pipe,
-        )
-        parts = [column[first:end].tobytes() for column in columns]
+        parts = [column[first:end].tobytes() for column in self._history()]
         return b"".join((*parts, (found.place[first:end] - found.cell[first:end]).tobytes()))
+
+    def _history(self) -> tuple[Numbers, ...]:
+        """What the order of the accesses of a cell depends on, but where they are in it."""
+        it = self.found
+        return it.agent, it.clock, it.view, it.kind, it.instruction, it.proxy, it.size, it.pipe
 
     def latest(self, first: Numbers, end: Numbers) -> Iterator[tuple[int, int]]:
         """What is not ordered of the accesses of cells that copies access, each from ``first`` to ``end``: what
@@ -271,18 +266,7 @@ class _Check(Struct):
         """Which accesses are of cells that have another history than all cells before them."""
         if not len(rows):
             return np.zeros(0, np.bool_)
-        found = self.found
-        columns = (
-            found.agent,
-            found.clock,
-            found.view,
-            found.kind,
-            found.instruction,
-            found.proxy,
-            found.size,
-            found.pipe,
-        )
-        parts = np.stack((*(column[rows] for column in columns), extents))
+        parts = np.stack((*(column[rows] for column in self._history()), extents))
         lengths = end - first
         starts = np.cumsum(lengths) - lengths
         inside = np.arange(len(rows)) - np.repeat(starts, lengths)
