@@ -26,6 +26,7 @@ from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.polls import polls
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.explain.choices import choice
+from ptxmm.whole.explain.contents import resting
 from ptxmm.whole.explain.nearly import Nearly, nearly, told
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.launched import launched
@@ -40,6 +41,10 @@ from ptxmm.whole.spots import notes, spot_of, waiting
 _LAYOUTS = (
     "the kernel compares addresses, stores them or looks at their bits, and where its variables lie is left open: "
     f"{2 * PAIRS} layouts were tried, and do the same"
+)
+_CONTENTS = (
+    "`{name}` has no `init`, and is taken to hold 0; what it holds decides {text}: other values may race "
+    '(init = "unknown" leaves it open)'
 )
 _MOST = 20
 _MOST_RUNS = 64
@@ -297,6 +302,11 @@ class Deciding:
         if races:
             reason = f"data race of {races[0].place}: {races[0].first} and {races[0].second}"
         free = answer == "race-free"
+        if free and self._explains and (rest := resting(self.machine)) is not None:
+            name_of, at = rest
+            source = self.machine.body[at].source
+            text = f"line {source.span.line}: {' '.join(source.text.split())}"
+            said += (Note("kernel", _CONTENTS.format(name=name_of, text=text)),)
         known = Known(
             answer, reason, None if stop is None else stop.refutes, self._finals,
             self._fixed(self._every if free else []), self._fixed(self._some if free else self._every + self._some),

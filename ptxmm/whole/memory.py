@@ -267,11 +267,10 @@ class Memory:
         return np.searchsorted(self.starts, places, "right").astype(np.int64) - 1
 
     def _initialise(self, item: Instance) -> None:
-        """What is there before the launch: 0 where nothing is said in ``.global`` and ``.const`` (PTX ISA 5.4.4)."""
+        """What is there before the launch."""
         variable = item.variable
         end = item.start + variable.size
         if variable.initial is None:
-            self.known[item.start : end] = variable.space in _BASES
             return
         self.known[item.start : end] = True
         width, maps = variable.type.bytes, []

@@ -205,6 +205,9 @@ def _declared(
             message = f"`{item.name}` is dynamic shared memory, of which this launch has none"
             grid = next(kernel.grid for kernel in kernels if item.name in kernel.variables)
             raise launch.error(grid.spans["shared"], message, hint="say how many bytes: shared = 1024")
+        if item.initial is None and item.space in ("global", "const"):
+            message = f"`{item.name}` is in .{item.space} memory, where only `check --whole` leaves values open"
+            raise launch.error(item.span, message, "unsupported", "leave out its `init`: it is 0 then")
     return tuple(_declaration(item, item.space) for item in declared)
 
 

@@ -16,8 +16,8 @@ _BYTE = Type("b", 8)
 
 
 class Object(Struct, frozen=True):
-    """A variable of the module or an object of the launch: ``initial`` None where it has no initial value; ``typed``:
-    whether the launch says of what type it is."""
+    """A variable of the module or an object of the launch: ``initial`` None where it has any initial value, () where
+    it is 0; ``typed``: whether the launch says of what type it is."""
 
     name: str
     space: str

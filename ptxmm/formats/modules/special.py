@@ -73,7 +73,7 @@ def workspace_halves(variables: dict[str, Object], used: Container[str]) -> dict
     if not any(name in used for name in _WORKSPACE_HALVES):
         return {}
     if WORKSPACE not in variables:
-        variables[WORKSPACE] = Object(WORKSPACE, "global", _U32, 2, None, 8, Span(1, 1, 2))
+        variables[WORKSPACE] = Object(WORKSPACE, "global", _U32, 2, (), 8, Span(1, 1, 2))
     return {name: Half(Sym(WORKSPACE), high, False) for name, high in _WORKSPACE_HALVES.items()}
 
 

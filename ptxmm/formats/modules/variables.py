@@ -86,14 +86,10 @@ def _dynamic(
 
 
 def _with_value(spec: ObjectSpec, space: str, launch: Launch) -> None:
-    """Refuse an object without a value where memory has always one, and a barrier where it is an mbarrier. Raises
-    ``PtxmmError``."""
+    """Refuse a barrier where it is an mbarrier. Raises ``PtxmmError``."""
     if spec.library == "barrier" and space == "shared":
         message = f"`{spec.name}` is in shared memory, where a cuda::barrier is an mbarrier: the kernel initialises it"
         raise launch.error(spec.span, message, "unsupported", "leave it out of [objects]")
-    if spec.initial == "unknown" and space in ("global", "const"):
-        message = f"`{spec.name}` is in .{space} memory: only .shared and .local memory may be without a value"
-        raise launch.error(spec.span, message, "unsupported")
 
 
 def _of_parameter(parameter: Parameter, launch: Launch, grid: Grid) -> Object:
@@ -123,12 +119,14 @@ def _of_parameter(parameter: Parameter, launch: Launch, grid: Grid) -> Object:
 
 def _of_module(variable: ptx.Variable, spec: ObjectSpec | None, launch: Launch) -> Object:
     type_, count = variable.type, variable.count
-    initial = None if variable.initial is None else tuple(_value(item, variable.span) for item in variable.initial)
+    initial: tuple[Initial, ...] | None = None if variable.space in ("shared", "local") else ()  # 0 (5.4.4)
+    if variable.initial is not None:
+        initial = tuple(_value(item, variable.span) for item in variable.initial)
     if spec is not None:
         size = type_.bytes * (count if count is not None else 1)
         if spec.type is not None and spec.type != type_:
             elements = size // spec.type.bytes
-            if initial is not None and spec.initial is None:
+            if initial and spec.initial is None:
                 initial = regrouped(initial, type_, spec.type) or initial
             type_, count = spec.type, None if elements == 1 and spec.count is None else elements
         _with_value(spec, variable.space, launch)
