@@ -5,7 +5,7 @@ from __future__ import annotations
 import compileall
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,13 @@ def pytest_testnodedown(node: Any, error: object) -> None:
     counts.rows_skipped += rows_skipped
     counts.notes += notes
     counts.counts.update(added)
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One worker more than cores: some tests wait for a browser, a limit of time or a process that is stopped, and a
+    core is free meanwhile."""
+    return (yield) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
