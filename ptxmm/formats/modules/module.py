@@ -21,6 +21,7 @@ from ptxmm.formats.modules.prepare import prepared
 from ptxmm.formats.modules.prune import pruned
 from ptxmm.formats.modules.roles import represented
 from ptxmm.formats.modules.threads import host_threads, threads_of
+from ptxmm.formats.modules.unchanged import Unchanged, asked, at_first
 from ptxmm.formats.modules.unwritten import written_first
 from ptxmm.program.build import build
 from ptxmm.program.source import AddressOf, Initial, NameTerm, TensorMapValue, TestSource, ThreadSource, Variable
@@ -64,8 +65,6 @@ def _launched(
     kernels = prepared(module, launch, how, trapping, allowed)
     launch = kernels[0].launch
     variables = {name: item for kernel in kernels for name, item in kernel.variables.items()}
-    threads: list[ThreadSource] = []
-    remarks: dict[str, None] = {}
     partial: dict[str, None] = {}
     chosen: list[Kernel] = []
     for kernel in kernels:
@@ -77,15 +76,8 @@ def _launched(
             kernel, some = represented(kernel, pruned(kernel.code, ()), variables)
             partial[some] = None
         chosen.append(kernel)
-        observed = _observed(kernel, len(threads))
-        code = pruned(kernel.code, frozenset().union(*observed))
-        try:
-            own, notes, clocks = threads_of(kernel, code, observed, variables, len(threads))
-        except PtxmmError as error:
-            raise _with_refused(error, code, file, text) from None
-        remarks |= dict.fromkeys((*kernel.remarks, *notes))
-        threads += own
-        partial |= {_CLOCKS: None} if clocks else {}
+    threads, remarks, clocks, variables = _specialized(chosen, variables, file, text)
+    partial |= {_CLOCKS: None} if clocks else {}
     placed = len(threads)
     threads += host_threads(launch)
     variables, threads = _in_memory(variables, threads, launch)
@@ -115,6 +107,46 @@ def _launched(
         return build(source)
     except PtxmmError as error:
         raise _placed(error, source, launch) from None
+
+
+def _specialized(
+    kernels: Sequence[Kernel], variables: dict[str, Object], file: str, text: str
+) -> tuple[list[ThreadSource], dict[str, None], bool, dict[str, Object]]:
+    """The threads of all grids, the remarks on them, whether some depend on clocks, and ``variables`` with those that
+    registers without a value are read from. Raises ``PtxmmError``."""
+    observed: list[list[frozenset[str]]] = []
+    for kernel in kernels:
+        observed.append(_observed(kernel, sum(map(len, observed))))
+    codes = [pruned(kernel.code, frozenset().union(*own)) for kernel, own in zip(kernels, observed, strict=True)]
+
+    def made(memory: Unchanged | None) -> tuple[list[ThreadSource], dict[str, None], bool, dict[str, Object]]:
+        threads: list[ThreadSource] = []
+        remarks: dict[str, None] = {}
+        known, timed = dict(variables), False
+        for kernel, code, names in zip(kernels, codes, observed, strict=True):
+            try:
+                own, notes, clocks = threads_of(kernel, code, names, known, len(threads), memory)
+            except PtxmmError as error:
+                raise _with_refused(error, code, file, text) from None
+            remarks |= dict.fromkeys((*kernel.remarks, *notes))
+            threads += own
+            timed = timed or clocks
+        return threads, remarks, timed, known
+
+    found = made(None)
+    if kernels[0].launch.host or not asked(_bodies(found[0]), variables):
+        return found
+    memory = at_first(variables)
+    while True:
+        found = made(memory)
+        left = memory.without(_bodies(found[0]))
+        if left == memory:
+            return found
+        memory = left
+
+
+def _bodies(threads: Sequence[ThreadSource]) -> list[Sequence[Op]]:
+    return [thread.body or () for thread in threads]
 
 
 def hosts(kernels: Sequence[Kernel]) -> dict[str, Kernel]:

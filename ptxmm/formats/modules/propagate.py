@@ -10,12 +10,12 @@ instructions would be left), or ``MAX_OPEN`` if memory decides whether it goes o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
-from ptxmm.formats.modules.evaluate import Known, Placed, evaluate
+from ptxmm.formats.modules.evaluate import Generic, Known, Placed, evaluate
 from ptxmm.formats.modules.flow import Flow
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.matrices import layouts, placed
@@ -39,6 +39,9 @@ class Shown(Struct, frozen=True):
     equal: bool
 
 
+Fetch = Callable[[int, ops.Sym, int], Known | None]
+"""For the pc of a load, a place and a number of bytes there what it returns; None where that is not known."""
+
 Environment = dict[str, Known | Shown | Placed]
 """The known value of a register by its name; by ``=name`` the number that a branch has shown a register to be, which
 only other branches make use of; by ``?name`` what a predicate tells of a register; by ``@name`` what a register has in
@@ -50,8 +53,15 @@ _FACTS = "=?@"
 class Propagation:
     """The fixed point. ``entry``: the environment of each node; ``back``: branches that stay in their round."""
 
-    def __init__(self, code: Code, flow: Flow, known: Mapping[str, Known], variables: Mapping[str, Object]) -> None:
-        self.code, self.flow, self.variables = code, flow, variables
+    def __init__(
+        self,
+        code: Code,
+        flow: Flow,
+        known: Mapping[str, Known],
+        variables: Mapping[str, Object],
+        fetch: Fetch = lambda pc, place, size: None,
+    ) -> None:
+        self.code, self.flow, self.variables, self.fetch = code, flow, variables, fetch
         self.known = known
         self.ways = layouts(code.body, variables)
         # A product may only use them as they were at the last wgmma.fence: what gives them values stays where it is.
@@ -161,7 +171,7 @@ class Propagation:
         holds = self.holds(environment, op.guard)
         if not written or holds is False:
             return environment
-        found = {} if pc in self.code.refused else self.computed(op, environment)
+        found = {} if pc in self.code.refused else self.computed(pc, environment)
         out = self.without_facts(environment, written)
         if isinstance(op, ops.SetPredicate) and holds and op.complement is None and op.boolop is None:
             self.note(op, environment, out)
@@ -182,10 +192,38 @@ class Propagation:
         made = placed(op, lambda operand: self.placed(environment, operand), self.variables, self.ways)
         return {"@" + name: tuple(n & self.mask(name) for n in numbers) for name, numbers in made.items()}
 
-    def computed(self, op: ops.Op, environment: Environment) -> dict[str, Known]:
-        """The registers that ``op`` gives a known value."""
+    def computed(self, pc: int, environment: Environment) -> dict[str, Known]:
+        """The registers that the instruction at ``pc`` gives a known value."""
+        op = self.code.body[pc]
+        if isinstance(op, ops.Load):
+            return self.fetched(pc, op, environment)
         shown = isinstance(op, ops.SetPredicate)
         return evaluate(op, lambda operand: self.value(environment, operand, shown), self.variables) or {}
+
+    def fetched(self, pc: int, op: ops.Load, environment: Environment) -> dict[str, Known]:
+        """The registers of the load at ``pc``, if it is known what all of them get."""
+        base = self.value(environment, op.address.base)
+        start = base.place if isinstance(base, Generic) else base
+        if not isinstance(start, ops.Sym) or not self.named(op, base):
+            return {}
+        found: dict[str, Known] = {}
+        size = op.type.bytes
+        for number, register in enumerate(op.dst):
+            value = self.fetch(pc, ops.Sym(start.name, start.offset + op.address.offset + number * size), size)
+            if value is None:
+                return {}
+            if register is not None:
+                sign = 1 << op.type.bits - 1 if op.type.kind == "s" else 0
+                found[register.name] = (value ^ sign) - sign if isinstance(value, int) else value
+        return found
+
+    def named(self, op: ops.Load, base: Known | None) -> bool:
+        """Whether ``op`` takes addresses like ``base``, that of a variable."""
+        if op.space is None:
+            return isinstance(base, Generic) or (
+                isinstance(base, ops.Sym) and self.variables[base.name].space == "global"
+            )
+        return isinstance(base, ops.Sym) and self.variables[base.name].space == op.space.partition("::")[0]
 
     def mask(self, name: str) -> int:
         """All bits of a register."""

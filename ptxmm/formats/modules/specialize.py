@@ -21,11 +21,12 @@ from ptxmm.formats.modules.flow import Flow, live_registers, matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.matrices import matrices
 from ptxmm.formats.modules.objects import Object
-from ptxmm.formats.modules.propagate import Environment, Node, Propagation, Shown
+from ptxmm.formats.modules.propagate import Environment, Fetch, Node, Propagation, Shown
+from ptxmm.formats.modules.prune import pruned
 from ptxmm.formats.modules.rows import Lanes, fragments
 from ptxmm.formats.text import at
 from ptxmm.program.edit import retarget
-from ptxmm.program.graph import graph_of
+from ptxmm.program.graph import graph_of, reach
 from ptxmm.program.shared.legality import meets, rule
 from ptxmm.program.shared.windows import SPACES
 from ptxmm.ptx import ops
@@ -53,18 +54,91 @@ def specialize(
     variables: Mapping[str, Object],
     lane: int = 0,
     lanes: Lanes | None = None,
+    fetch: Fetch = lambda pc, place, size: None,
 ) -> Residue:
     """``code`` for a thread in which the registers ``known`` have these values at the start.
 
     ``flow``: that of ``code``. ``observed``: the registers whose final values count. ``variables``: all that the
     kernel may name. ``lane``: that of the thread in its warp; ``lanes``: what the lanes of this name, which matters
-    where the kernel has matrices with rows. Raises ``PtxmmError`` (kind ``unsupported``) where an instruction that
-    can't be modelled is left, or more than ``MAX_INSTRUCTIONS``.
+    where the kernel has matrices with rows. ``fetch``: what is known of memory. Raises ``PtxmmError`` (kind
+    ``unsupported``) where an instruction that can't be modelled is left, or more than ``MAX_INSTRUCTIONS``.
     """
-    analysis = Propagation(code, flow, known, variables)
+    analysis = Propagation(code, flow, known, variables, fetch)
     analysis.run()
     chunks = _Emission(analysis, observed, variables, lane, lanes).run()
     return _checked(code, _trimmed(chunks, observed, code), known)
+
+
+def settled(
+    code: Code,
+    flow: Flow,
+    known: Mapping[str, Known],
+    observed: Collection[str],
+    variables: Mapping[str, Object],
+    fetch: Fetch,
+) -> Code | None:
+    """``code`` of a thread without the loads whose values are known by ``fetch`` wherever it comes to them, without the
+    branches that are decided so, and without what is not needed then; None if no load is known. A loop that would not
+    end so waits for what its loads return: these stay. The arguments are those of ``specialize``."""
+    polls: set[int] = set()
+    while True:
+        analysis = Propagation(code, flow, known, variables, _but(polls, fetch))
+        analysis.run()
+        chunks, folded = _decided(analysis)
+        if not folded:
+            return None
+        origin = [pc for pc, chunk in enumerate(chunks) for _ in chunk]
+        body = retarget([*chunks, []])
+        graph = graph_of(body)
+        endless = reach(graph.after, [0]) - reach(graph.before, [graph.end])
+        waiting = {origin[at] for at in endless if at in reach(graph.after, graph.after[at])} & folded
+        if not endless:
+            refused = {number: code.refused[pc] for number, pc in enumerate(origin) if pc in code.refused}
+            return pruned(replace(code, body=body, refused=refused), observed)
+        if not waiting:
+            return None
+        polls |= waiting
+
+
+def _but(polls: Collection[int], fetch: Fetch) -> Fetch:
+    """``fetch`` for all loads but those at ``polls``."""
+    return lambda pc, place, size: None if pc in polls else fetch(pc, place, size)
+
+
+def _decided(analysis: Propagation) -> tuple[list[list[ops.Op]], set[int]]:
+    """What becomes of each instruction, and the loads among them that are known."""
+    code = analysis.code
+    emission = _Emission(analysis, (), analysis.variables, 0, None)
+    environments: dict[int, list[Environment]] = {}
+    for (pc, _), environment in analysis.entry.items():
+        environments.setdefault(pc, []).append(environment)
+    chunks: list[list[ops.Op]] = []
+    folded: set[int] = set()
+    for pc, op in enumerate(code.body):
+        found = environments.get(pc, [])
+        ways = {analysis.holds(environment, op.guard) for environment in found}
+        if not ways - {False} or pc in code.refused:
+            chunks.append([op] if found and pc in code.refused else [])
+            continue
+        if ways == {True}:
+            op = replace(op, guard=None)
+        if isinstance(op, ops.Load) and ways == {True}:
+            values = [analysis.fetched(pc, op, environment) for environment in found]
+            if values[0] and all(value == values[0] for value in values):
+                folded.add(pc)
+                chunks.append([_moved(code, name, value, op.source) for name, value in values[0].items()])
+                continue
+        first, *others = found
+        common = {name: value for name, value in first.items() if all(o.get(name) == value for o in others)}
+        chunks.append([emission.substituted(op, common)])
+    return chunks, folded
+
+
+def _moved(code: Code, name: str, value: Known, source: ops.Source) -> ops.Op:
+    type_ = code.registers[name]
+    assert isinstance(value, int | ops.Sym)
+    operand = value if isinstance(value, ops.Sym) else ops.Imm(value & ((1 << type_.bits) - 1))
+    return ops.Alu("mov", ops.Type("b", type_.bits), ops.Reg(name), (operand,), source)
 
 
 class _Emission:
@@ -183,6 +257,8 @@ class _Emission:
         flow = self.analysis.flow
         live = frozenset[str]().union(*(flow.live[follower] for follower in flow.after[pc]))
         if written and not matters(op) and all(name in out or name not in live for name in written):
+            return []
+        if holds and isinstance(op, ops.Load) and self.analysis.fetched(pc, op, environment):
             return []
         found: list[tuple[ops.Op, int]] = []
         if holds:

@@ -16,11 +16,13 @@ from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.rows import Rows, rows
 from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
-from ptxmm.formats.modules.specialize import Residue, specialize
+from ptxmm.formats.modules.specialize import Residue, settled, specialize
+from ptxmm.formats.modules.unchanged import Unchanged
 from ptxmm.formats.modules.unwritten import Unwritten, shown, with_unwritten
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.program.source import RegisterEntry, ThreadSource
 from ptxmm.program.test import Placement
+from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, names_read, uses
 from ptxmm.ptx.parser import parse_statements
 
@@ -28,19 +30,25 @@ _NOWHERE = Span(1, 1, 2)
 
 
 def threads_of(
-    kernel: Kernel, code: Code, observed: Sequence[frozenset[str]], variables: dict[str, Object], first: int
+    kernel: Kernel,
+    code: Code,
+    observed: Sequence[frozenset[str]],
+    variables: dict[str, Object],
+    first: int,
+    memory: Unchanged | None = None,
 ) -> tuple[list[ThreadSource], list[str], bool]:
     """The threads of the grid of ``kernel``, the first of which is P``first``, what the reader of a verdict has to know
     of them, and whether some depend on clocks. ``code``: what counts of the instructions of the kernel; ``observed``:
     for each thread the registers whose final values count; ``variables``: all that there are, with those that registers
-    without a value are read from afterwards. Raises ``PtxmmError``."""
+    without a value are read from afterwards; ``memory``: what no thread of the launch changes. Raises
+    ``PtxmmError``."""
     grid = kernel.grid
     running = Counter(cta for cta, _ in grid.threads)
     lanes: dict[tuple[int, int], list[int]] = {}
     for cta, thread in grid.threads:
         lanes.setdefault((cta, thread // WARP_SIZE), []).append(thread % WARP_SIZE)
     found: list[ThreadSource] = []
-    special = Specializing(kernel, code, variables)
+    special = Specializing(kernel, code, variables, memory)
     unwritten: dict[str, None] = {}
     clocks = False
     taken = frozenset(variables)
@@ -89,9 +97,13 @@ def host_threads(launch: Launch) -> Iterator[ThreadSource]:
 
 class Specializing:
     """A kernel that is specialised to one thread after the other: ``code`` of it; ``variables``: all that it may
-    name."""
+    name; ``memory``: what nobody changes."""
 
-    def __init__(self, kernel: Kernel, code: Code, variables: dict[str, Object]) -> None:
+    def __init__(
+        self, kernel: Kernel, code: Code, variables: dict[str, Object], memory: Unchanged | None = None
+    ) -> None:
+        matrices = any(isinstance(op, ops.LoadMatrix | ops.StoreMatrix | ops.Wgmma) for op in code.body)
+        self.memory = None if matrices else memory  # lanes of a warp tell each other by the pcs what they access
         self.code, self.grid, self.workspace, self.variables = code, kernel.grid, kernel.workspace, variables
         self.used = {name for op in code.body for name in names_read(op)}
         self.clocks = {f"sreg {name}" for name in CLOCKS} & self.used
@@ -116,6 +128,13 @@ class Specializing:
             return self._rows(cta, other, names, timed) if other < self.grid.size else None
 
         known = self._known(cta, thread, timed)
+        if self.memory is not None:
+            wanted = settled(
+                self.code, self._flow(names), known, names, self.variables, self.memory.fetch(self.code.body)
+            )
+            if wanted is not None:
+                flow, fetch = analyse(wanted.body, names), self.memory.fetch(wanted.body)
+                return specialize(wanted, flow, known, names, self.variables, fetch=fetch)
         return specialize(self.code, self._flow(names), known, names, self.variables, lane, lanes)
 
     def _flow(self, names: frozenset[str]) -> Flow:
