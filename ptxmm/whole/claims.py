@@ -29,14 +29,15 @@ class Known(Struct, frozen=True):
 
     ``answer`` as of ``WholeResult``, with its ``reason``; ``refuted``: the claim that an execution refutes; ``finals``:
     what the condition is about; ``every``: final values that all executions have, of several kinds of executions if
-    there are some; ``some``: those of some execution. ``ordered``: no execution has anything but weak accesses that are
-    ordered."""
+    there are some; ``open``: those of kinds of which there may be no execution; ``some``: those of some execution.
+    ``ordered``: no execution has anything but weak accesses that are ordered."""
 
     answer: str
     reason: str
     refuted: str | None
     finals: Finals | None
     every: tuple[Final, ...]
+    open: tuple[Final, ...]
     some: tuple[Final, ...]
     ordered: bool
 
@@ -99,21 +100,24 @@ def _condition(kind: str, known: Known) -> _Verdict:
     if known.finals is None:
         return _Verdict(None, known.reason)
     proposition = known.finals.proposition
-    every = [(evaluate(proposition, final), final) for final in known.every]
-    some = [(evaluate(proposition, final), final) for final in known.some]
+    given = known.every, known.open, known.some
+    every, unsure, some = ([(evaluate(proposition, final), final) for final in each] for each in given)
     # What one execution satisfies settles `exists`, and `~exists`; what one does not, `forall`.
     settles = kind != "forall"
     for found, final in every:
         if found is settles:
-            return _Verdict(wanted, "", found, (final,), len(every) == 1)
+            return _Verdict(wanted, "", found, (final,), len(every + unsure) == 1)
     for found, final in some:
         if found is settles:
             return _Verdict(wanted, "", found, (final,))
     if known.answer != "race-free":
         return _Verdict(None, known.reason)
-    if every and all(found is not None for found, _ in every):
-        return _Verdict(not wanted, "", not settles, known.every, True)
-    lacking = next(final for found, final in every if found is None)
+    every += unsure
+    if every and all(found is (not settles) for found, _ in every):
+        return _Verdict(not wanted, "", not settles, known.every + known.open, True)
+    lacking = next((final for found, final in every if found is None), None)
+    if lacking is None:
+        return _Verdict(None, "some of the values that may be there in the end are perhaps there in no execution")
     names = [known.finals.names[term] for term, value in lacking.items() if value is None]
     return _Verdict(None, f"what {', '.join(names)} is in the end is not worked out")
 

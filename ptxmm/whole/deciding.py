@@ -8,7 +8,7 @@ acquire, is the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from ptxmm.analysis.result import Note, Status
@@ -32,9 +32,11 @@ from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.launched import launched
 from ptxmm.whole.layouts import PAIRS
 from ptxmm.whole.lenient import model
-from ptxmm.whole.narrowing import Varied, narrowed, refuse_order, widened
+from ptxmm.whole.narrowing import Glanced, Varied, narrowed, refuse_order, unfound, widened
+from ptxmm.whole.order.clocks import Release
 from ptxmm.whole.order.history import History
-from ptxmm.whole.order.strong import Arrival, Plan, follow
+from ptxmm.whole.order.origins import Key
+from ptxmm.whole.order.strong import Arrival, Chosen, Glance, Location, Plan, follow
 from ptxmm.whole.result import Answer, WholeRace, WholeResult
 from ptxmm.whole.spots import notes, spot_of, waiting
 
@@ -48,7 +50,9 @@ _CONTENTS = (
 )
 _MOST = 20
 _MOST_RUNS = 64
-"""So many choices of what comes last are tried."""
+"""So many choices of what comes last, or of what looks find, are tried."""
+_MORE, _FEW = 4, 10_000
+"""An execution in which looks find something else takes at most so many times the steps of the first one, and some."""
 _SCHEDULE = "whether this is ordered depends on the schedule"
 _FOUND: dict[str, bool | None] = {
     "race-free": True, "race": False, "deadlock": False, "outside": False, "undefined": False,
@@ -86,10 +90,11 @@ class Deciding:
         self._elsewhere = False
         self._explains = before is None
         self._agreeing: set[int] = set()
-        self._runs = 0
+        self._runs = self._steps = 0
         self._ordered = True
         self._finals: Finals | None = None
         self._every: list[Final] = []
+        self._open: list[Final] = []
         self._some: list[Final] = []
         self._loose: frozenset[Term] | None = None
 
@@ -101,7 +106,7 @@ class Deciding:
         if self.lenient is None:
             return self._made("unsupported", Stopped("unsupported", "this reading of a launch is not followed yet"))
         try:
-            races = self._races({})
+            races = self._races({}, {})
             if not races:
                 self.rests = frozenset()
                 self._refuse_elsewhere()
@@ -112,45 +117,67 @@ class Deciding:
             return self._made("timeout", None)
         return self._made("race" if races else "race-free", None, races)
 
-    def _races(self, last: Mapping[Arrival, frozenset[Arrival]]) -> tuple[WholeRace, ...]:
-        """The races of the launch, where the atomic operations ``last`` come last. Raises ``Stopped`` where it is not
-        known whether there are any."""
-        self.plan = follow(last)
-        run = self._executed()
-        self._note(self._some, every=False)
-        if races := self._sure(run):
-            return races
+    def _races(
+        self, last: Mapping[Arrival, frozenset[Arrival]], chosen: Mapping[Glance, Chosen]
+    ) -> tuple[WholeRace, ...]:
+        """The races of the launch, where the atomic operations ``last`` come last, and glances find what is ``chosen``.
+        Raises ``Stopped`` where it is not known whether there are any."""
+        self.plan, one = follow(last, chosen, self._steps), None
+        try:
+            one = self._executed()
+            self._steps = self._steps or _MORE * self.machine.steps + _FEW
+            self._note(self._some, every=False)
+            if races := self._sure(one):
+                return races
+        except Stopped as failed:  # perhaps there is no execution in which all of that is found
+            if not chosen or failed.word != "undecided":
+                raise
         self._ordered &= not self.machine.strong.logs
         elects = bool(self.machine.leaders.lanes)
         elects &= ELECT_FIRST not in self.machine.lenient
         self.enough = False
-        if not self.machine.strong.choices and not self.machine.decisions:
-            if (stop := run.unsure(_SCHEDULE)) is not None:
+        if one is not None and not self.machine.strong.choices and not self.machine.decisions:
+            if (stop := one.unsure(_SCHEDULE)) is not None:
                 raise stop
             if not elects:
-                return self._free(run)
-            run.refuse_doubts()
+                return self._free(one, self._every)
+            one.refuse_doubts()
             self.enough = not last and not self._layouts.matter
         if elects:
             self.rests = frozenset({ELECT_FIRST})
-        self.plan = Plan(False, {}, set(), {}, set(self.machine.strong.logs), last)
+        self.plan = self._planned(set(self.machine.strong.logs), last, chosen, {})
+        varied = None
         try:
             if self.machine.decisions:
-                self.plan = Plan(False, {}, set(), {}, self.plan.watched, last, late=None)
+                self.plan = self._planned(self.plan.watched, last, chosen, None)
                 self._executed()
                 refuse_order(self.machine, self.plan)
-                self.plan = Plan(False, {}, set(), {}, self.plan.watched, last)
+                self.plan = self._planned(self.plan.watched, last, chosen, {})
             run = self._settled()
-            if run.groups and self._late():
+            if run.groups and (chosen or self._late()):
                 run = self._widened(run)
-        except Varied as varied:
-            return self._each(varied.arrivals, last)
+                if chosen and unfound(self.machine, self.plan):
+                    return ()
+        except (Varied, Glanced) as several:
+            varied = several
+        if isinstance(varied, Varied):
+            return self._each(varied.arrivals, last, chosen)
+        if isinstance(varied, Glanced):
+            return self._either(varied, last, chosen)
         if (stop := run.unsure(_SCHEDULE)) is not None:
             raise stop
-        return self._free(run)
+        return self._free(run, self._open if one is None else self._every)
+
+    def _planned(
+        self, watched: set[Location], last: Mapping[Arrival, frozenset[Arrival]], chosen: Mapping[Glance, Chosen],
+        late: dict[tuple[Key, int], frozenset[Release]] | None, opened: Iterable[int] = (),
+    ) -> Plan:  # fmt: skip
+        """The plan to begin with."""
+        looked = {at for _, at, _ in chosen}
+        return Plan(False, {}, looked, {}, watched, last, {}, late, set(opened), chosen=chosen, steps=self._steps)
 
     def _settled(self) -> Executed:
-        """A run that tells of all others. Raises ``Stopped`` and ``Varied`` where none does."""
+        """A run that tells of all others. Raises ``Stopped``, ``Varied`` and ``Glanced`` where none does."""
         while True:
             run = self._executed()
             if not narrowed(self.machine, self.plan):
@@ -172,22 +199,42 @@ class Deciding:
                 raise Stopped("undecided", message, stop.at, stop.thread) from None
         if self.machine.undecided is not None:
             raise self.machine.undecided
-        watched, last, opened = self.plan.watched, self.plan.last, self.plan.open
+        given, opened = (self.plan.watched, self.plan.last, self.plan.chosen), self.plan.open
+        if unfound(self.machine, self.plan):
+            return run
         while run.groups and widened(self.machine, self.plan):
-            self.plan = Plan(False, {}, set(), {}, watched, last, {}, self.plan.late, opened)
+            self.plan = self._planned(*given, self.plan.late, opened)
             run = self._settled()
         if not run.groups:
-            self.plan = Plan(False, {}, set(), {}, watched, last, {}, self.plan.late)
+            self.plan = self._planned(*given, self.plan.late)
             run = self._settled()
         return run
 
-    def _free(self, run: Executed) -> tuple[WholeRace, ...]:
-        """There are no races, as a run says of all executions. Raises ``Stopped`` where it does not."""
+    def _free(self, run: Executed, states: list[Final]) -> tuple[WholeRace, ...]:
+        """There are no races, as a run says of all executions, whose final values go to ``states``. Raises ``Stopped``
+        where it does not."""
         run.refuse_doubts()
-        self._note(self._every, every=True)
+        self._note(states, every=True)
         return ()
 
-    def _each(self, arrivals: frozenset[Arrival], last: Mapping[Arrival, frozenset[Arrival]]) -> tuple[WholeRace, ...]:
+    def _either(
+        self, glanced: Glanced, last: Mapping[Arrival, frozenset[Arrival]], chosen: Mapping[Glance, Chosen]
+    ) -> tuple[WholeRace, ...]:
+        """The races of the launch whatever a glance finds."""
+        self._runs += 2
+        if self._runs > _MOST_RUNS:
+            decision = next(iter(self.machine.decisions.values()))
+            message = f"whether this is executed depends on what looks find, in more than {_MOST_RUNS} ways together"
+            raise Stopped("undecided", message, decision.at, decision.thread)
+        for each in glanced.may:
+            if races := self._races(last, {**chosen, glanced.glance: each}):
+                return races
+        return ()
+
+    def _each(
+        self, arrivals: frozenset[Arrival], last: Mapping[Arrival, frozenset[Arrival]],
+        chosen: Mapping[Glance, Chosen],
+    ) -> tuple[WholeRace, ...]:  # fmt: skip
         """The races of the launch if any of some atomic operations comes last."""
         self._runs += len(arrivals)
         if arrivals & last.keys() or len(arrivals) < 2 or self._runs > _MOST_RUNS:
@@ -197,7 +244,7 @@ class Deciding:
             decision = next(iter(self.machine.decisions.values()))
             raise Stopped("undecided", message, decision.at, decision.thread)
         for arrival in sorted(arrivals):
-            if races := self._races({**last, arrival: arrivals - {arrival}}):
+            if races := self._races({**last, arrival: arrivals - {arrival}}, chosen):
                 return races
         return ()
 
@@ -206,12 +253,14 @@ class Deciding:
         machine = self.machine = Machine(self.launch, self.plan, self.waiting, self.machine)
         try:
             machine.run(self.limits)
+            run = Executed(machine, self.limits)
         except Stopped as stop:
             if machine.leads and stop.word not in ("undecided", "unsupported"):
                 message = f"this may happen if another lane is elected (9.7.14.14): {stop.message}"
                 raise Stopped("undecided", message, stop.at, stop.thread) from None
+            if self.plan.chosen and not self.plan.exact and stop.word != "unsupported":  # it may be no execution
+                raise Stopped("undecided", stop.message, stop.at, stop.thread) from None
             raise
-        run = Executed(machine, self.limits)
         self._agreeing |= run.agreeing
         return run
 
@@ -309,8 +358,8 @@ class Deciding:
             said += (Note("kernel", _CONTENTS.format(name=name_of, text=text)),)
         known = Known(
             answer, reason, None if stop is None else stop.refutes, self._finals,
-            self._fixed(self._every if free else []), self._fixed(self._some if free else self._every + self._some),
-            self._ordered,
+            self._fixed(self._every if free else []), self._fixed(self._open if free else []),
+            self._fixed(self._some if free else self._every + self._some), self._ordered,
         )  # fmt: skip
         under = model(self.lenient or frozenset())
         told = Told(self.file, name, under, said, time.perf_counter() - self.start)

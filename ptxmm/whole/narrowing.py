@@ -6,7 +6,7 @@ away, and the launch is run again, until nothing changes (docs/whole.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from math import prod
 
@@ -19,9 +19,11 @@ from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.order.clocks import Release
 from ptxmm.whole.order.options import Option, Options, Unclear
 from ptxmm.whole.order.origins import Decision, Derived, Key, Result, Words, given
-from ptxmm.whole.order.strong import WEAK, Arrival, Plan, Read
+from ptxmm.whole.order.strong import WEAK, Arrival, Chosen, Glance, Plan, Read
 
 _MOST_CASES = 4096
+_MOST_LOOKS = 4
+"""How often a thread looks somewhere in a loop with other looks, until its outcomes are no longer tried."""
 
 
 class Varied(Exception):
@@ -30,6 +32,14 @@ class Varied(Exception):
     def __init__(self, arrivals: frozenset[Arrival]) -> None:
         super().__init__("the order in which threads come")
         self.arrivals = arrivals
+
+
+class Glanced(Exception):
+    """What is executed depends on what a ``glance`` finds: each of what it ``may`` find is to be tried."""
+
+    def __init__(self, glance: Glance, may: tuple[Chosen, Chosen]) -> None:
+        super().__init__("what a look finds that does not wait")
+        self.glance, self.may = glance, may
 
 
 class _Trial(Struct, frozen=True):
@@ -58,6 +68,12 @@ def widened(machine: Machine, plan: Plan) -> bool:
     """Add to ``plan`` what the late reads of ``machine`` acquire whatever they find; whether that was anything. That is
     sound where the accesses of all executions are those of ``machine``."""
     return _Narrowing(machine, plan).late()
+
+
+def unfound(machine: Machine, plan: Plan) -> bool:
+    """Whether there is no execution in which all glances find what ``plan`` has chosen, if ``machine`` has the accesses
+    of each one in which they do."""
+    return _Narrowing(machine, plan).unfound()
 
 
 class _Narrowing:
@@ -90,6 +106,16 @@ class _Narrowing:
                 changed |= self._trusted(read)
         return changed
 
+    def unfound(self) -> bool:
+        """Whether there is nothing to be found of what is chosen for some glance."""
+        for read in self.machine.strong.reads:
+            try:
+                if read.glance in self.plan.chosen and not self._options(read):
+                    return True
+            except Unclear:
+                pass
+        return False
+
     def _trusted(self, read: Read) -> bool:
         try:
             return self._acquired(read, self._options(read))
@@ -116,7 +142,7 @@ class _Narrowing:
     def _options(self, read: Read) -> list[Option]:
         """What a read may find, if it is in a loop then that ends it. Raises ``Unclear``."""
         if read.waited is None:
-            return self.options.of(read, lambda _: True)
+            return self.options.of(read, self._likes(read))
         found: list[Option] = []
         for trial in self._trials(self._parties[read.party]):
             ending = trial.ending[read.waited.slot]
@@ -125,10 +151,15 @@ class _Narrowing:
             found += self.options.of(read, ending.__contains__)
         return found
 
+    def _likes(self, read: Read) -> Callable[[int], bool]:
+        """Whether a read may find a value, as far as that is chosen."""
+        chosen = None if read.glance is None else self.plan.chosen.get(read.glance)
+        return (lambda _: True) if chosen is None else chosen.likes
+
     def _values(self, key: Key) -> frozenset[int]:
         """All that a read may find. Raises ``Unclear``."""
         if key not in self._found:
-            found = self.options.of(self.reads[key], lambda _: True)
+            found = self.options.of(self.reads[key], self._likes(self.reads[key]))
             self._found[key] = frozenset(value for option in found for value in option.values)
         return self._found[key]
 
@@ -153,10 +184,31 @@ class _Narrowing:
             same, reason = False, str(unclear)
         if not same:
             reads = [self.reads[key] for key in dict.fromkeys(decision.origin.reads())]
-            if len(reads) == 1 and (together := self.options.together(reads[0])):
+            self._refuse_glances(decision, reads)
+            if len(reads) == 1 and reads[0].kind == "atomic" and (together := self.options.together(reads[0])):
                 raise Varied(together)
-            message = f"whether this is executed depends on what an atomic operation returns: {reason}"
+            what = "an atomic operation returns" if any(read.kind == "atomic" for read in reads) else "a look finds"
+            message = f"whether this is executed depends on what {what}: {reason}"
             raise Stopped("undecided", message, decision.at, decision.thread)
+
+    def _refuse_glances(self, decision: Decision, reads: list[Read]) -> None:
+        """Raise ``Glanced`` where a decision depends on what a load finds."""
+        read = next((r for r in reads if r.glance is not None and r.glance not in self.plan.chosen), None)
+        if read is None or read.glance is None or read.glance[-1] > _MOST_LOOKS:
+            return
+        origin, key = decision.origin, read.key
+        word = next(leaf.word for leaf in origin.leaves() if leaf.key == key)
+
+        def function(found: int) -> bool:
+            return bool(origin.given({key: found})) if len(reads) == 1 else found == word
+
+        try:
+            words = sorted(self._values(key))
+        except Unclear:
+            words = [word]
+        one, other = (next((w for w in words if function(w) is holds), None) for holds in (True, False))
+        at = read.location
+        raise Glanced(read.glance, (Chosen(at, function, True, one), Chosen(at, function, False, other)))
 
     def _poll(self, party: list[Read]) -> bool:
         """A loop that waits, by its reads of each slot."""
@@ -255,6 +307,10 @@ class _Narrowing:
             had = frozenset(head.release for head in read.heads)
             now = self.plan.allowed.get((read.key, level), had)
             kept = frozenset[Release]() if found is None else self._kept(read, now, found, level)
+            if kept != now and found is not None and (read.key, level) not in self.plan.allowed:
+                # Another execution may find what was there before, and all that is released by that counts here too.
+                writes = self.machine.strong.logs[read.location].writes[: read.seen]
+                kept = self._kept(read, now.union(*({h.release for h in w.heads} for w in writes)), found, level)
             if kept != now:
                 self.plan.allowed[read.key, level] = kept
                 changed = True

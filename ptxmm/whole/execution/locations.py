@@ -13,8 +13,8 @@ from ptxmm.whole.execution.polls import Outcome, Poll
 from ptxmm.whole.execution.rounds import Place, Rounds, Slots
 from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import Value
-from ptxmm.whole.order.origins import Inputs, Key, concrete
-from ptxmm.whole.order.strong import Location, Waited
+from ptxmm.whole.order.origins import Inputs, Key, Origin, Result, concrete
+from ptxmm.whole.order.strong import Chosen, Location, Waited
 from ptxmm.whole.order.trace import READ
 
 _MOST_PLACES = 256
@@ -41,21 +41,93 @@ class Locations:
         """``before``: those of another execution of the same kernel."""
         self.machine, self._deriving = machine, deriving
         self._parked: dict[Location, dict[int, Waiter]] = {}
+        self._glances: dict[tuple[int, int], int] = {}
+        self._older: dict[int, int] = {}
+        self._patient: list[int] = []
+        self._hasty = False
+        self.expecting: dict[Location, dict[int, int | None]] = {}
+        """The threads that wait until they find what is chosen for them, with a word of that if one is known."""
         self.rounds: Rounds = Rounds(machine, before.rounds if before else None)
         for location in sorted(machine.plan.watched):
             self.watch(location)
 
-    def find(self, op: ops.Load, at: int, places: Numbers, threads: Numbers) -> None:
-        """Threads read what there is a log of, or will be."""
+    def meets(self, at: int, location: Location, thread: int) -> bool:
+        """Whether a thread looks now; else it waits until it finds there what is chosen for it."""
+        number = self._glances.get((thread, at), 0) + 1
+        chosen = self.machine.plan.chosen.get((thread, at, number))
+        if chosen is not None and thread not in self._older:
+            self.watch(location)
+            value = self.held(location)
+            if value is None or not chosen.likes(value):
+                older = None if self.machine.exact else self._liked(location, chosen)
+                if older is None:
+                    self.machine.mode[thread], self.machine.pc[thread] = WAITS, at
+                    self.expecting.setdefault(location, {})[thread] = chosen.word
+                    return False
+                self._older[thread] = older
+        self._glances[thread, at] = number
+        self._resume()
+        return True
+
+    def lets(self, at: int, location: Location, thread: int) -> bool:
+        """Whether a thread writes a location now; else it waits for those who are to find what is there."""
+        for (other, load, number), chosen in self.machine.plan.chosen.items():
+            if chosen.location == location and self._glances.get((other, load), 0) < number and other != thread:
+                self.watch(location)
+                value = None if self._hasty else self.held(location)
+                if value is not None and chosen.likes(value):
+                    self.machine.mode[thread], self.machine.pc[thread] = WAITS, at
+                    self._patient.append(thread)
+                    return False
+        return True
+
+    def hasten(self) -> bool:
+        """Nobody waits before he writes any longer; whether somebody has."""
+        self._hasty = True
+        return self._resume()
+
+    def _resume(self) -> bool:
+        found, self._patient = self._patient, []
+        self.machine.mode[found] = RUNS
+        return bool(found)
+
+    def pretend(self) -> bool:
+        """Let a thread find what is chosen for it though nobody has written that; whether there is one. If nobody does
+        later, there is no such execution."""
+        for threads in self.expecting.values():
+            for thread, word in threads.items():
+                if word is not None and not self.machine.exact:
+                    self._older[thread], self.machine.mode[thread] = word, RUNS
+                    del threads[thread]
+                    return True
+        return False
+
+    def _liked(self, location: Location, chosen: Chosen) -> int | None:
+        """What was there before of what is chosen."""
+        writes = reversed(self.machine.strong.logs[location].writes)
+        return next((w.value for w in writes if w.value is not None and chosen.likes(w.value)), None)
+
+    def find(self, op: ops.Load, at: int, places: Numbers, threads: Numbers) -> dict[int, Origin]:
+        """Threads read what there is a log of, or will be; what they find, by thread, where one location is read whose
+        value may be another one in other executions."""
         level, size = self.machine.strong.level(op.scope), op.type.bytes
         if level:
             for place in places.tolist():
                 self.watch((place, size))
+        found: dict[int, Origin] = {}
         chosen = np.flatnonzero(self.machine.watched[places[:, None] + np.arange(size)].any(axis=1))
         for place, thread in zip(places[chosen].tolist(), threads[chosen].tolist(), strict=True):
             self.machine.tell("read", ("flag", place), size, at, np.array([thread]))
+            glance = (thread, at, self._glances.get((thread, at), 0)) if level and len(op.dst) == 1 else None
             for location in sorted(self.machine.strong.overlapping(place, size)):
-                self.machine.strong.read("load", at, location, thread, level, op.sem == "acquire")
+                older = self._older.pop(thread, None)
+                key = self.machine.strong.read(
+                    "load", at, location, thread, level, op.sem == "acquire", looked=older is None, glance=glance
+                )  # fmt: skip
+                value = self.held(location) if older is None else older
+                if glance is not None and location == (place, size) and value is not None:
+                    found[thread] = Result(key, value)
+        return found
 
     def watch(self, location: Location) -> None:
         """Keep a log of what is written at a location."""
@@ -83,6 +155,7 @@ class Locations:
                 self.machine.strong.write(location, thread, value, level, releases, change)
             else:
                 self.machine.strong.logs[other].mixed = True
+            self.machine.mode[[*self.expecting.pop(other, {})]] = RUNS
             for waiter in [*self._parked.get(other, {}).values()]:
                 for watched in waiter.locations:
                     del self._parked[watched][waiter.thread]

@@ -63,7 +63,8 @@ class Machine(Accessing):
         self.ends = np.zeros(self.every, np.int64)
         """The views of the threads at their ends."""
         self._back: dict[int, tuple[int, bytes]] = {}
-        self._steps = 0
+        self.steps = 0
+        """How often some threads have executed an instruction."""
         self.executed: set[int] = set()
         """The instructions that some thread has executed."""
         self._last = np.zeros(self.every, np.int64)
@@ -86,11 +87,17 @@ class Machine(Accessing):
             if not runs.any():
                 if self._meeting.released() or self.grids.go_on():
                     continue
+                if self.locations.hasten() or self.locations.pretend():
+                    continue
                 if idle:
                     message = (
                         "this loop waits for what another thread does, which is not followed in a whole launch yet"
                     )
                     raise Stopped("unsupported", message, self._idle[1][idle[0]], idle[0])
+                if expecting := [thread for each in self.locations.expecting.values() for thread in each]:
+                    thread = expecting[0]
+                    message = "whether this finds what it looks for depends on more than what others write"
+                    raise Stopped("undecided", message, int(self.pc[thread]), thread)
                 if self.scalars.later:
                     message = "whether this comes last depends on more than the order of what is done here"
                     raise Stopped("undecided", message, int(self.pc[self.scalars.later[0]]), self.scalars.later[0])
@@ -103,10 +110,13 @@ class Machine(Accessing):
             at = self._next(runs)
             threads = np.flatnonzero(runs & (self.pc == at))
             limits.check()
-            self._steps += 1
+            self.steps += 1
+            if self.plan.chosen and self.steps > self.plan.steps:
+                message = "what looks find decides how often this is executed, perhaps for ever"
+                raise Stopped("undecided", message, at, int(threads[0]))
             if self.history is not None:
                 self.history.begin()
-            self._last[threads] = self._steps
+            self._last[threads] = self.steps
             if at == len(self.body):
                 self._end(threads)
             else:
@@ -116,8 +126,8 @@ class Machine(Accessing):
 
     def _next(self, runs: Flags) -> int:
         """Where those are that go on: furthest behind, of those that others have kept waiting if there are some."""
-        if self._steps % _PATIENCE == 0:
-            self._turn = runs & (self._last < self._steps - _PATIENCE)
+        if self.steps % _PATIENCE == 0:
+            self._turn = runs & (self._last < self.steps - _PATIENCE)
         first = runs & self._turn
         return int(self.pc[first if first.any() else runs].min())
 

@@ -39,18 +39,24 @@ class Scalars:
             self.locations.look(op, self.machine.waiting[at], at, threads)
             return
         places = self.machine.places(op.address, op.space, size * len(op.dst), at, threads)
+        if op.scope is not None and len(op.dst) == 1:
+            every = zip(places.tolist(), threads.tolist(), strict=True)
+            goes = np.array([self.locations.meets(at, (place, size), thread) for place, thread in every], np.bool_)
+            places, threads = places[goes], threads[goes]
         for number, register in enumerate(op.dst):
             here = places + number * size
-            self.locations.find(op, at, here, threads)
+            found = self.locations.find(op, at, here, threads)
             self.machine.trace.add(at, READ, here, size, threads)
             if register is not None:
                 words, known = self.machine.memory.load(here, min(size, 8))
                 known = known | self.machine.carried.loaded(register, here, size)
                 if op.type.signed:
                     words = extended(words, op.type.bits, self.machine.bits(register))
-                self.machine.assign(
-                    register, threads, Value(words, known & (size <= 8) & (at not in self.machine.plan.unknown))
-                )
+                known = known & (size <= 8) & (at not in self.machine.plan.unknown)
+                self.machine.assign(register, threads, Value(words, known))
+                if found and (not op.type.signed or op.type.bits == self.machine.bits(register)):
+                    unsure = {thread: found[thread] for thread in threads[~known].tolist() if thread in found}
+                    self.machine.origins.setdefault(register.name, {}).update(unsure)
                 if not op.type.signed and at not in self.machine.plan.unknown:
                     self.machine.kept.recall(register.name, here, size, threads)
 
@@ -60,6 +66,10 @@ class Scalars:
             raise Stopped("unsupported", "a release of several elements is not followed in a whole launch yet", at)
         size = op.type.bytes
         places = self.machine.places(op.address, op.space, size * len(op.values), at, threads)
+        if self.machine.plan.chosen and len(op.values) == 1:
+            every = zip(places.tolist(), threads.tolist(), strict=True)
+            goes = np.array([self.locations.lets(at, (place, size), thread) for place, thread in every], np.bool_)
+            places, threads = places[goes], threads[goes]
         self.machine.changes += 1
         level = self.machine.strong.level(op.scope)
         for number, operand in enumerate(op.values):
@@ -99,7 +109,7 @@ class Scalars:
             raise Stopped("unsupported", "atomic operations on vectors are not followed in a whole launch yet", at)
         places = self.machine.places(op.address, op.space, size, at, threads)
         self.machine.changes += 1
-        if self.machine.plan.last:
+        if self.machine.plan.last or self.machine.plan.chosen:
             every = zip(places.tolist(), threads.tolist(), strict=True)
             goes = np.array([self._comes((place, size), at, thread) for place, thread in every], np.bool_)
             places, threads = places[goes], threads[goes]
@@ -150,6 +160,8 @@ class Scalars:
 
     def _comes(self, location: Location, at: int, thread: int) -> bool:
         """Whether a thread does an atomic operation now, and does not wait for those that it is to come after."""
+        if not self.locations.lets(at, location, thread):
+            return False
         number = self._arrivals.get((location, thread), 0) + 1
         arrival = location, thread, number
         if not self.machine.plan.last.get(arrival, frozenset()) <= self._arrived:

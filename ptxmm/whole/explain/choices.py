@@ -99,6 +99,7 @@ class _Search:
             at = next((at for at in atomics if self._gives[at]), atomics[0])
             return self._atomic(at), at
         loads = [at for at in sources if isinstance(op := self.body[at], ops.Load) and op.scope is not None]
+        loads = loads or sorted({at for _, at, _ in self.machine.plan.chosen})
         if not loads:
             return None
         together = any(isinstance(self.body[at], ops.BarrierReduction | ops.WarpExchange) for at in sources)

@@ -8,7 +8,7 @@ read with an acquire, or a fence behind it, acquires from them if both are in ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -26,8 +26,28 @@ Location: TypeAlias = tuple[int, int]
 Arrival: TypeAlias = tuple[Location, int, int]
 """An atomic operation: its location, the thread, and the number of it among those of the thread there, from 1."""
 _NONE: Mapping[Arrival, frozenset[Arrival]] = {}
+Glance: TypeAlias = tuple[int, int, int]
+"""A load that is in no loop which waits: the thread, the instruction, and the number of it among those of the thread
+there, from 1."""
 INITIAL = -1
 """The thread of what is there before the launch."""
+
+
+class Chosen(Struct, frozen=True, eq=False):
+    """Of what a glance at a location may find, that which gives a ``function`` this result; some ``word`` does, if one
+    is known."""
+
+    location: Location
+    function: Callable[[int], bool]
+    result: bool
+    word: int | None
+
+    def likes(self, value: int) -> bool:
+        """Whether a value is of those."""
+        return self.function(value) == self.result
+
+
+_ALL: Mapping[Glance, Chosen] = {}
 
 
 class Head(Struct, frozen=True):
@@ -88,6 +108,7 @@ class Read(Struct):
     waited: Waited | None = None
     late: bool = False
     party: Key | None = None
+    glance: Glance | None = None
     trusted: bool = False
 
 
@@ -119,7 +140,8 @@ class Plan(Struct):
     the loads of a slot, how wide the scope is at least of the last one, and whether it acquires; ``loose``: those of
     them whose last value need not decide that the loop ends. ``late``: as ``allowed``, of late
     reads whatever depends on them (None: all that they find); ``open``: bytes whose values are not known, as they may
-    race without these."""
+    race without these. ``chosen``: what glances find, of all that they may; then nobody takes more than so many
+    ``steps``."""
 
     exact: bool
     allowed: dict[tuple[Key, int], frozenset[Release]]
@@ -131,11 +153,15 @@ class Plan(Struct):
     late: dict[tuple[Key, int], frozenset[Release]] | None = {}
     open: set[int] = set()
     loose: set[tuple[int, tuple[int, ...]]] = set()
+    chosen: Mapping[Glance, Chosen] = _ALL
+    steps: int = 0
 
 
-def follow(last: Mapping[Arrival, frozenset[Arrival]] = _NONE) -> Plan:
-    """The plan of one execution as it is; ``last``: as of ``Plan``."""
-    return Plan(True, {}, set(), {}, set(), last, late=None)
+def follow(
+    last: Mapping[Arrival, frozenset[Arrival]] = _NONE, chosen: Mapping[Glance, Chosen] = _ALL, steps: int = 0
+) -> Plan:
+    """The plan of one execution as it is; ``last``, ``chosen``, ``steps``: as of ``Plan``."""
+    return Plan(True, {}, set(), {}, set(), last, late=None, chosen=chosen, steps=steps)
 
 
 class Held(Struct):
@@ -229,6 +255,7 @@ class Strong:
     def read(
         self, kind: str, at: int, location: Location, thread: int, level: int, acquires: bool,
         waited: Waited | None = None, late: bool = True, party: Key | None = None, looked: bool = True,
+        glance: Glance | None = None,
     ) -> Key:  # fmt: skip
         """A thread reads what was written last; the key of the read. If it has not ``looked`` there, but might have,
         nothing is acquired."""
@@ -241,7 +268,7 @@ class Strong:
         view, clock = int(self.clocks.views(np.array([thread]))[0]), int(self.clocks.clock[thread])
         found = Read(
             kind, at, thread, clock, view, self.order, location, level, len(log.writes), (thread, number), set(), heads,
-            waited, late, party or (thread, number),
+            waited, late, party or (thread, number), glance,
         )  # fmt: skip
         self.reads.append(found)
         pending = self._pending.setdefault(thread, [])
@@ -271,11 +298,17 @@ class Strong:
                     allowed = self.plan.late.get((read.key, level), frozenset())
                 else:
                     read.trusted = True
-            for head in read.heads:
+            for head in (*read.heads, *self._earlier(read, allowed or ())):
                 near = self._mutual(head.level, head.release.agent, level, thread)
                 if near and (allowed is None or head.release in allowed):
                     chosen.add(head.release)
         self.clocks.acquire(np.array([thread]), chosen)
+
+    def _earlier(self, read: Read, allowed: Collection[Release]) -> Iterator[Head]:
+        """The heads of what a read may have found, of what was there before; of these those that are ``allowed``."""
+        if len(allowed) and not {head.release for head in read.heads}.issuperset(allowed):
+            for write in self.logs[read.location].writes[: read.seen] if read.location in self.logs else ():
+                yield from (head for head in write.heads if head.release in allowed)
 
     def trust(self, thread: int, keys: frozenset[Key]) -> Held:
         """What a thread does from here on depends on what the late reads ``keys`` have found, so that it comes after
