@@ -66,6 +66,7 @@ BESIDE = (
     READ + "st.shared.u32 [%r2], %r5; st.shared.u32 [%r3], 0; ld.shared.u32 %r7, [%r3]; "
     "setp.ne.u32 %p1, %r7, 0; @%p1 bra E; st.global.u32 [%d5], 1; E:"
 )
+REUSED = STORED + "mov.u32 %r5, 0; setp.ne.u32 %p1, %r5, 0; @%p1 bra E; st.global.u32 [%d5], 1; E:"
 COUNTED = "atom.relaxed.gpu.global.add.u32 %r6, [%d4], 0; st.global.u32 [%d5], %r6;"
 
 
@@ -104,7 +105,7 @@ def test_that_an_answer_rests_on_contents_is_said(tmp_path: Path, body: str, at:
     assert left.answer == "undecided" and left.spot is not None and left.spot.text == at
 
 
-@pytest.mark.parametrize("body", [STORED, COMPUTED, WRITTEN, BESIDE], ids=["stored", "computed", "written", "beside"])
+@pytest.mark.parametrize("body", [STORED, COMPUTED, WRITTEN, BESIDE, REUSED])
 def test_nothing_is_said_where_contents_decide_nothing(tmp_path: Path, body: str) -> None:
     found = result(tmp_path / "k.ptx", body)
     assert found.answer == "race-free" and not told(found)

@@ -486,3 +486,37 @@ _SAME = "bar.warp.sync -1; setp.ne.u32 %p2, %r8, %r1; @%p2 st.shared.u32 [s+1024
 def test_matrices(body: str, word: str, tmp_path: Path) -> None:
     found = judged(tmp_path / "k.ptx", kernel(body, 32, 512))
     assert found.answer == word, found
+
+
+_PART = "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}"
+_TILE = "shr.u32 %r5, %r1, 5; mad.lo.u32 %r6, %r5, 1024, %r2; mad.lo.u32 %r7, %r1, 4, %r2; "
+_STORE = f"wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r6], {_PART}"
+_LOAD = f"wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 {_PART}, [%r6]"
+
+
+@pytest.mark.parametrize(
+    ("body", "answer", "reason"),
+    [
+        (f"{_TILE}{_STORE}; bar.sync 0; ld.shared.u32 %r8, [%r7];", "race-free", None),
+        (f"{_TILE}{_STORE}; ld.shared.u32 %r8, [%r7];", "race", None),
+        (f"{_TILE}{_STORE}; ld.shared.u32 %r8, [%r6];", "undecided", "which lane of the warp"),
+        (f"{_TILE}{_STORE}; bar.warp.sync -1; {_LOAD};", "race-free", None),
+        (f"{_TILE}{_STORE}; {_LOAD};", "undecided", "which lane of the warp"),
+        (f"{_TILE}mov.u32 %r6, %r2; {_LOAD};", "race-free", None),
+        (f"{_TILE}mov.u32 %r6, %r2; {_STORE};", "race", None),
+        (f"{_TILE}mad.lo.u32 %r6, %r5, 64, %r2; {_STORE}, 32;", "race-free", None),
+        (f"{_TILE}mad.lo.u32 %r6, %r5, 32, %r2; {_STORE}, 32;", "race", None),
+        (f"{_TILE}{_STORE}, 8;", "undefined", "a stride of 8 elements"),
+        (f"{_TILE}{_STORE}, 17;", "undefined", "a stride of 17 elements"),
+        (f"{_TILE}add.u32 %r6, %r6, 16; {_STORE};", "undefined", "no multiple of 32"),
+        (f"{_TILE}and.b32 %r8, %r1, 1; mad.lo.u32 %r6, %r8, 32, %r2; {_LOAD};", "undefined", "different matrices"),
+        (f"{_TILE}@!%p1 {_LOAD};", "unsupported", "come apart"),
+        (f"{_TILE}{_LOAD}; mul.f32 %f0, %f0, %f1; bar.sync 0; {_STORE};", "race-free", None),
+        (f"{_TILE}{_LOAD}; cvt.rni.u32.f32 %r8, %f0; ld.shared.u32 %r8, [%r8];", "undecided", "address"),
+        (f"{_TILE}add.u32 %r6, %r6, 1024; {_LOAD};", "outside", None),
+    ],
+)
+def test_tiles_of_a_warp(body: str, answer: str, reason: str | None, tmp_path: Path) -> None:
+    text = kernel(body, 64, 2048).replace(".reg .pred", ".reg .f32 %f<8>;\n    .reg .pred")
+    found = judged(tmp_path / "k.ptx", text)
+    assert found.answer == answer and (reason is None or reason in (found.reason or "")), found

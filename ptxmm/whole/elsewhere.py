@@ -26,8 +26,8 @@ from ptxmm.whole.order.strong import follow
 _LINEAR = ("mov", "add", "sub", "mad.lo", "mad.wide")
 _ADDRESSED = (
     ops.Load, ops.Store, ops.Atomic, ops.CopyAsync, ops.BulkCopy, ops.AsyncStore, ops.CopyAsyncArrive, ops.MbarrierInit,
-    ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait, ops.LoadMatrix, ops.StoreMatrix, ops.Nothing,
-    ops.TensorLoad, ops.TensorStore, ops.TensorShift, ops.TensorCopy, ops.TensorProduct, ops.TensorCommit,
+    ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait, ops.LoadMatrix, ops.StoreMatrix, ops.WmmaLoad, ops.WmmaStore,
+    ops.Nothing, ops.TensorLoad, ops.TensorStore, ops.TensorShift, ops.TensorCopy, ops.TensorProduct, ops.TensorCommit,
     ops.TensorAlloc, ops.TensorDealloc,
 )  # fmt: skip
 """What has operands that are addresses."""
@@ -93,7 +93,7 @@ def compares(body: Sequence[ops.Op]) -> bool:
 def _data(op: ops.Op) -> tuple[object, ...]:
     """What an instruction writes to memory."""
     match op:
-        case ops.Store() | ops.AsyncStore() | ops.StoreMatrix():
+        case ops.Store() | ops.AsyncStore() | ops.StoreMatrix() | ops.WmmaStore():
             return tuple(op.values)
         case ops.Atomic():
             return tuple(operand for given in op.operands for operand in given)

@@ -60,7 +60,8 @@ class Executed:
                 self._refuse_open(*pair)
                 self._refuse_maps(*pair)
                 self._refuse_handed(*pair)
-            first = next((pair for pair in pairs[:_TRIED] if not self._observed(*pair)), None)
+            told = islice((pair for pair in pairs if not self._shared_out(*pair)), _TRIED)
+            first = next((pair for pair in told if not self._observed(*pair)), None)
             if first is not None:
                 sure.append((first, len(pairs)))
         return sure
@@ -68,6 +69,10 @@ class Executed:
     def unsure(self, message: str) -> Stopped | None:
         """That it is not known whether some pair races; None if there is no pair."""
         for (_, other), pairs in self.groups.items():
+            if self._shared_out(*pairs[0]):
+                message = (
+                    "which lane of the warp accesses an element is unspecified (9.7.15.3.1), and nothing orders them"
+                )
             return Stopped("undecided", message, other, int(self.found.agent[pairs[0][1]]))
         return None
 
@@ -131,6 +136,12 @@ class Executed:
         copies = [at for at, op in enumerate(body) if isinstance(op, ops.TensormapCopyFence)]
         names[WARP_COPY] = np.isin(found.instruction[before], copies) | np.isin(found.instruction[behind], copies)
         return frozenset(name for name, which in names.items() if which.any())
+
+    def _shared_out(self, a: int, b: int) -> bool:
+        """Whether two lanes of a warp make accesses, one of them of a matrix, which may be made by one lane as well."""
+        body, warps = self.machine.kernel.code.body, [self.machine.warp(int(self.found.agent[n])) for n in (a, b)]
+        matrix = any(isinstance(body[int(self.found.instruction[n])], ops.WmmaAccess) for n in (a, b))
+        return matrix and warps[0] == warps[1]
 
     def _observed(self, a: int, b: int) -> bool:
         """Whether somebody may have observed a strong write before the other access (8.9.5, causality order (2))."""

@@ -284,7 +284,8 @@ class Machine(Accessing):
 
 _TOGETHER = (
     ops.Barrier, ops.BarrierReduction, ops.ClusterBarrier, ops.WarpBarrier, ops.WarpExchange, ops.LoadMatrix,
-    ops.StoreMatrix, ops.Wmma, ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters, ops.TensormapCopyFence,
+    ops.StoreMatrix, ops.WmmaLoad, ops.WmmaStore, ops.Wmma, ops.Wgmma, ops.WgmmaFence, ops.SetMaxRegisters,
+    ops.TensormapCopyFence,
     ops.TensorAlloc, ops.TensorDealloc, ops.TensorRelinquish, ops.TensorLoad, ops.TensorStore, ops.TensorWait,
 )  # fmt: skip
 """What the threads of a warp execute together."""
@@ -314,6 +315,8 @@ _SCALARS: Mapping[type, Callable[[Scalars, Any, int, Numbers], None]] = {
 _MATRICES: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {
     ops.LoadMatrix: matrices.load,
     ops.StoreMatrix: matrices.store,
+    ops.WmmaLoad: matrices.load_tile,
+    ops.WmmaStore: matrices.store_tile,
     ops.Wmma: matrices.product,
 }
 

@@ -2,9 +2,14 @@
 
 Lane i gives the address of row i % 8 of matrix i // 8. Of each row four lanes have four bytes each, or with ``.trans``
 each lane has two bytes of two rows. What products give is not worked out.
+
+Of ``wmma`` it is unspecified which lane accesses which element (9.7.15.3.1): here each lane accesses all of them, and
+what one instruction stores does not race with itself. So what is ordered is so whoever makes the access.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -75,6 +80,47 @@ def store(machine: Accessing, op: ops.StoreMatrix, at: int, threads: Numbers) ->
             machine.trace.add(at, WRITE, part, size, threads)
             machine.memory.store(part, size, value.words >> np.uint64(8 * size * number), value.known)
             machine.overwrite(part, size, at)
+
+
+def load_tile(machine: Accessing, op: ops.WmmaLoad, at: int, threads: Numbers) -> None:
+    """``wmma.load``."""
+    for offset, size, places, lanes in _lines(machine, op, at, threads):
+        machine.trace.add(at, READ, places + offset, size, lanes)
+    for register in op.dst:
+        machine.assign(register, threads, unknown(len(threads)))
+
+
+def store_tile(machine: Accessing, op: ops.WmmaStore, at: int, threads: Numbers) -> None:
+    """``wmma.store``."""
+    for offset, size, places, lanes in _lines(machine, op, at, threads):
+        for number in range(len(lanes)):
+            machine.trace.same[machine.trace.count + number] = -1 - machine.trace.count - number // WARP_SIZE
+        machine.trace.add(at, WRITE, places + offset, size, lanes)
+        for place in (places[::WARP_SIZE] + offset).tolist():
+            machine.memory.lose(place, size)
+        machine.overwrite(places + offset, size, at)
+
+
+def _lines(
+    machine: Accessing, op: ops.WmmaLoad | ops.WmmaStore, at: int, threads: Numbers
+) -> Iterator[tuple[int, int, Numbers, Numbers]]:
+    """The lines of a matrix: the bytes from its begin, their number, where in the arena the matrices of some of
+    ``threads`` begin, and these. Raises ``Stopped`` where lanes of a warp name different ones (9.7.15.3.3)."""
+    check_together(machine, at, threads)
+    tile = op.tile
+    strides = np.full(len(threads), tile.length)
+    if op.stride is not None:
+        strides = machine.decided(op.stride, _U32, at, "the stride of a matrix", threads).astype(np.int64)
+    for stride in np.unique(strides).tolist():
+        here = threads[strides == stride]
+        if stride < tile.length or stride * tile.bits % (8 * tile.fragment):
+            least = f"no multiple of {tile.fragment} bytes, or less than the {tile.length} of a line"
+            raise Stopped("undefined", f"a stride of {stride} elements, {least}", at, int(here[0]))
+        places = machine.places(op.address, op.space, tile.span(stride), at, here, tile.fragment)
+        if len(here) % WARP_SIZE or (places != np.repeat(places[::WARP_SIZE], WARP_SIZE)).any():
+            raise Stopped("undefined", "lanes of a warp name different matrices", at, int(here[0]))
+        for offset, size in tile.segments(stride):
+            yield offset, size, places, here
 
 
 def product(machine: Accessing, op: ops.Wmma, at: int, threads: Numbers) -> None:

@@ -8,9 +8,11 @@ with a strong or atomic access are left out: that flags and counters begin with 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from ptxmm.program.graph import conditional
+from ptxmm.program.graph import conditional, graph_of
 from ptxmm.program.shared.flows import sides
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import names_written, uses
@@ -26,8 +28,9 @@ def resting(machine: Machine) -> tuple[str, int] | None:
 
 
 class _Contents:
-    """What is made of the first contents of objects: registers (``names``) and variables, each with one of these
-    objects; ``reads`` and ``writes``: for each instruction the variables that it accesses."""
+    """What is made of the first contents of objects: registers, at each instruction (``at``, one bit for each name),
+    and ``variables``; ``whose``: of which object. ``reads`` and ``writes``: for each instruction the variables that it
+    accesses."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.body = machine, machine.body
@@ -39,24 +42,43 @@ class _Contents:
         self.writes: dict[int, set[str]] = {}
         for at, instance, read in pairs.T.tolist():
             (self.reads if read else self.writes).setdefault(at, set()).add(variables[instance])
-        self.names: dict[str, str] = {}
+        self._bits: dict[str, int] = {}
+        self._gives = [self._mask(names_written(op)) for op in self.body]
+        self._places = [self._mask(map(_base, ops.touched(op))) for op in self.body]
+        self._uses = [self._mask(name for name, _ in uses(op)) for op in self.body]
+        self._guards = [0 if op.guard is None else self._mask([op.guard.register]) for op in self.body]
+        self._sides = {at: self._mask(names) for at, names in sides(self.body).items()}
+        self.at = [0] * (len(self.body) + 1)
         self.variables: dict[str, str] = {}
-        self._sides = sides(self.body)
+        self.whose: dict[int, str] = {}
+        self._kept = 0
 
     def found(self) -> tuple[str, int] | None:
         """As ``resting``."""
         first = self._first()
         if not first:
             return None
-        known = -1
-        while known != len(self.names) + len(self.variables):
-            known = len(self.names) + len(self.variables)
-            for at, op in enumerate(self.body):
-                object_ = first.get(at) or self._made(at, op)
-                if object_ is not None:
-                    self._give(at, op, object_)
-        decided = ((self._decided(at, op), at) for at, op in enumerate(self.body))
-        return next(((object_, at) for object_, at in decided if object_ is not None), None)
+        after = graph_of(self.body).after
+        before: object = None
+        while before != (state := (tuple(self.at), len(self.variables), self._kept)):
+            before = state
+            for at in range(len(self.body)):
+                behind = self._behind(at, first.get(at))
+                for following in after[at]:
+                    self.at[following] |= behind
+        decided = ((self.at[at] & self._deciding(at, op), at) for at, op in enumerate(self.body))
+        return next(((self._object(mask), at) for mask, at in decided if mask), None)
+
+    def _mask(self, names: Iterable[str | None]) -> int:
+        found = 0
+        for name in names:
+            if name is not None:
+                found |= 1 << self._bits.setdefault(name, len(self._bits))
+        return found
+
+    def _object(self, mask: int) -> str:
+        """The object that one of some registers is made of."""
+        return self.whose[(mask & -mask).bit_length() - 1]
 
     def _first(self) -> dict[int, str]:
         """The instructions that read what such an object holds at first."""
@@ -89,30 +111,35 @@ class _Contents:
         early = (written[places] > reads) | (written[places + sizes - 1] > reads)
         return [*map(int, np.unique(self._rows["instruction"][reads[early]]))]
 
-    def _made(self, at: int, op: ops.Op) -> str | None:
-        """The object that what an instruction gives or writes is made of."""
-        addresses = {t.address.base.name for t in ops.touched(op) if isinstance(t.address.base, ops.Reg)}
-        values = [name for name, _ in uses(op) if name not in addresses]
-        held = (self.variables.get(name) for name in self.reads.get(at, ()))
-        return next(filter(None, (*(self.names.get(name) for name in values), *held)), None)
-
-    def _give(self, at: int, op: ops.Op, object_: str) -> None:
-        """What an instruction gives or writes is made of the content of an object."""
-        names = names_written(op)
-        if isinstance(op, ops.Branch):
-            names = [*self._sides.get(at, ())]
-        for name in names:
-            self.names.setdefault(name, object_)
+    def _behind(self, at: int, first: str | None) -> int:
+        """The registers that are made of contents behind an instruction."""
+        here, gives = self.at[at] | self._kept, self._gives[at]
+        made = here & self._uses[at] & ~(self._places[at] & ~self._guards[at])
+        held = (self.variables[name] for name in self.reads.get(at, ()) if name in self.variables)
+        object_ = first or (self._object(made) if made else next(held, None))
+        if object_ is None:
+            return here if self._guards[at] else here & ~gives
+        if isinstance(self.body[at], ops.Branch):
+            # What its sides give is made of them wherever that is given.
+            gives = self._sides.get(at, 0)
+            self._kept |= gives
+        for bit in range(len(self._bits)) if gives & ~here else ():
+            if gives >> bit & 1:
+                self.whose.setdefault(bit, object_)
         for variable in self.writes.get(at, ()):
             self.variables.setdefault(variable, object_)
+        return here | gives
 
-    def _decided(self, at: int, op: ops.Op) -> str | None:
-        """The object by the content of which an instruction is executed or not, or somewhere else, or in another
-        way."""
-        names = {t.address.base.name for t in ops.touched(op) if isinstance(t.address.base, ops.Reg)}
-        writes = bool(names_written(op))
-        if op.guard is not None and at not in self._sides and (conditional(op) or not writes or ops.touched(op)):
-            names.add(op.guard.register)
-        if not writes and not ops.touched(op) and not isinstance(op, ops.Branch):
-            names.update(name for name, _ in uses(op))
-        return next(filter(None, (self.names.get(name) for name in sorted(names))), None)
+    def _deciding(self, at: int, op: ops.Op) -> int:
+        """The registers by which an instruction is executed or not, or somewhere else, or in another way."""
+        found, only_gives = self._places[at], bool(self._gives[at]) and not ops.touched(op)
+        if at not in self._sides and (conditional(op) or not only_gives):
+            found |= self._guards[at]
+        if not only_gives and not ops.touched(op) and not isinstance(op, ops.Branch):
+            found |= self._uses[at]
+        return found
+
+
+def _base(touch: ops.Touch) -> str | None:
+    base = touch.address.base
+    return base.name if isinstance(base, ops.Reg) else None
