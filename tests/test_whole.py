@@ -702,9 +702,8 @@ def test_the_command(tmp_path: Path, run_command: Run) -> None:
     path.write_text(SHARED.format(body="griddepcontrol.launch_dependents; griddepcontrol.wait;"))
     ran = run_command("check", "--whole", str(path))
     assert ran.code == 0 and "Answer race-free" in ran.out
-    name = "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16"
-    regs = ", ".join(["%r4"] * 8)
-    path.write_text(SHARED.format(body=f"{name} {{{regs}}}, [%r2];"))
+    name = "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster"
+    path.write_text(SHARED.format(body=f"{name};").replace(".version 8.5", ".version 8.6"))
     ran = run_command("check", "--whole", str(path))
     assert ran.code == 3 and f"`{name}` is not followed in a whole launch yet" in ran.out
 

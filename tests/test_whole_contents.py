@@ -131,3 +131,32 @@ def test_engines_refuse_contents_that_are_left_open(tmp_path: Path) -> None:
     with pytest.raises(PtxmmError, match="only `check --whole` leaves values open") as caught:
         parse_ptx(path.read_text(), str(path))
     assert caught.value.line == 7
+
+
+FILLED = "@%p2 st.bulk.weak.shared::cta [s], 128, 0; bar.sync 0; "
+ZERO = "setp.eq.u32 %p1, %r5, 0; @%p1 bra E; bar.sync 1; E:"
+FIRST = "setp.eq.u32 %p2, %r1, 0; "
+
+
+@pytest.mark.parametrize(
+    "body, answer",
+    [
+        (FIRST + FILLED + "ld.shared.u32 %r5, [s]; " + ZERO, "race-free"),
+        (FIRST + FILLED + "ld.shared.u32 %r5, [s+128]; " + ZERO, "undecided"),
+        (FIRST + FILLED.replace("bar.sync 0", "st.shared.u32 [%r2], 1"), "race"),
+        ("st.bulk.weak.shared::cta [s], 128, 0;", "race"),
+        (FIRST + "mov.u64 %d6, 132; @%p2 st.bulk.weak.shared::cta [s], %d6, 0;", "undefined"),
+        (FIRST + "@%p2 st.bulk.weak.shared::cta [s+4], 128, 0;", "unsupported"),
+        (FIRST + "@%p2 st.bulk.weak.shared::cta [s+136], 128, 0;", "outside"),
+        (FIRST + "@%p2 discard.global.L2 [%d1], 128; bar.sync 0; " + STORED, "race-free"),
+        (FIRST + "@%p2 discard.global.L2 [%d1], 128; bar.sync 0; " + GUARD, "undecided"),
+        (FIRST + "@%p2 discard.global.L2 [%d1], 128; " + STORED, "race"),
+    ],
+)  # fmt: skip
+def test_bytes_that_are_filled_or_discarded(tmp_path: Path, body: str, answer: str) -> None:
+    path = tmp_path / "k.ptx"
+    text = KERNEL.format(body=body, init=", init = 0, align = 128")
+    path.write_text(text.replace(".version 8.5", ".version 9.0").replace("sm_90", "sm_100"))
+    (found,) = kernels(path)
+    told = whole(found, str(path), Limits(deadline=time.monotonic() + 30))
+    assert told.answer == answer, told

@@ -27,7 +27,8 @@ _LINEAR = ("mov", "add", "sub", "mad.lo", "mad.wide")
 _ADDRESSED = (
     ops.Load, ops.Store, ops.Atomic, ops.CopyAsync, ops.BulkCopy, ops.AsyncStore, ops.CopyAsyncArrive, ops.MbarrierInit,
     ops.MbarrierArrive, ops.MbarrierTx, ops.MbarrierWait, ops.LoadMatrix, ops.StoreMatrix, ops.WmmaLoad, ops.WmmaStore,
-    ops.Nothing, ops.TensorLoad, ops.TensorStore, ops.TensorShift, ops.TensorCopy, ops.TensorProduct, ops.TensorCommit,
+    ops.StoreBulk, ops.Discard, ops.Nothing,
+    ops.TensorLoad, ops.TensorStore, ops.TensorShift, ops.TensorCopy, ops.TensorProduct, ops.TensorCommit,
     ops.TensorAlloc, ops.TensorDealloc,
 )  # fmt: skip
 """What has operands that are addresses."""

@@ -310,6 +310,7 @@ _SCALARS: Mapping[type, Callable[[Scalars, Any, int, Numbers], None]] = {
     ops.Load: Scalars.load,
     ops.Store: Scalars.store,
     ops.Atomic: Scalars.atomic,
+    **dict.fromkeys((ops.StoreBulk, ops.Discard), Scalars.fill),
 }
 
 _MATRICES: Mapping[type, Callable[[Machine, Any, int, Numbers], None]] = {

@@ -101,6 +101,29 @@ class Scalars:
             key = at, place, size, thread, int(self.machine.clocks.clock[thread])
             self.stored.setdefault(key, set()).add(word if known else None)
 
+    def fill(self, op: ops.StoreBulk | ops.Discard, at: int, threads: Numbers) -> None:
+        """``st.bulk``, which writes zeros, and ``discard``, after which nothing is known."""
+        machine, alignment = self.machine, op.size if isinstance(op, ops.Discard) else 1
+        sizes = np.full(len(threads), alignment)
+        if isinstance(op, ops.StoreBulk):
+            sizes = machine.decided(op.size, ops.U64, at, "the size", threads).astype(np.int64)
+        machine.changes += 1
+        for size in np.unique(sizes).tolist():
+            here = threads[sizes == size]
+            if size % ops.BULK_UNIT:
+                message = f"{size} bytes, which is no multiple of {ops.BULK_UNIT} (9.7.9.13 of version 9.0)"
+                raise Stopped("undefined", message, at, int(here[0]))
+            places = machine.places(op.address, op.space, size, at, here, alignment)
+            if isinstance(op, ops.StoreBulk) and (places % ops.BULK_UNIT).any():
+                raise Stopped("unsupported", op.misaligned, at, int(here[0]))
+            machine.trace.add(at, WRITE, places, size, here)
+            for place in places.tolist():
+                machine.memory.lose(place, size)
+                if isinstance(op, ops.StoreBulk):
+                    machine.memory.bytes[place : place + size] = 0
+                    machine.memory.known[place : place + size] = True
+            machine.overwrite(places, size, at)
+
     def atomic(self, op: ops.Atomic, at: int, threads: Numbers) -> None:
         """``atom`` and ``red``: what they return depends on the order in which threads come, so that it is not known;
         what they leave does not, if all do the same orderless operation."""
