@@ -39,22 +39,23 @@ def tokens_of(text: str, pattern: re.Pattern[str]) -> list[Token]:
     Raises ``UnexpectedError`` at a character that begins none of them."""
     found: list[Token] = []
     position, line, start = 0, 1, 0  # ``start``: of the line
-    while position < len(text):
-        match = pattern.match(text, position)
-        if match is None:
-            raise UnexpectedError(position)
-        end, kind = match.end(), match.lastgroup
+    for match in pattern.finditer(text):
+        value, kind = match[0], match.lastgroup
+        end = position + len(value)
+        if end != match.end():
+            break  # what is between begins none
         if kind != "blank":
-            token = Token(match[0])
-            token.type = match[0] if kind == "mark" else kind or ""
+            token = Token(value)
+            token.type = value if kind == "mark" else kind or ""
             token.start_pos, token.end_pos = position, end
             token.line = token.end_line = line
             token.column, token.end_column = position - start + 1, end - start + 1
             found.append(token)
-        breaks = text.count("\n", position, end)
-        if breaks:
-            line, start = line + breaks, text.rfind("\n", position, end) + 1
+        if "\n" in value:
+            line, start = line + value.count("\n"), position + value.rindex("\n") + 1
         position = end
+    if position < len(text):
+        raise UnexpectedError(position)
     return found
 
 

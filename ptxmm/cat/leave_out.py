@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from msgspec import Struct
@@ -37,6 +38,7 @@ class Parts(Struct, frozen=True):
     definitions: Mapping[str, Sequence[_Disjunct]]
 
 
+@lru_cache(maxsize=64)
 def parts(text: str) -> Parts:
     """The checks and definitions of a text that was parsed without an error."""
     clean = without_comments(text)[1]

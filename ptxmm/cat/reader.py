@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeVar
 
 from ptxmm.cat import syntax
@@ -33,14 +34,17 @@ _DEEPEST = 40
 
 def read(text: str) -> tuple[syntax.Statement, ...] | None:
     """The statements of ``text``, or None where Lark has to read it."""
+    found = tokens(text)
     try:
-        return _Reader(tokens_of(text, _TOKEN)).statements()
+        return None if found is None else _Reader(found).statements()
     except (UnexpectedError, PtxmmError):
         return None
 
 
+@lru_cache(maxsize=4)
 def tokens(text: str) -> list[Token] | None:
-    """The tokens of a text without comments and title, or None where some of it is of no token."""
+    """The tokens of a text without comments and title, which several look at one after the other, or None where some of
+    it is of no token."""
     try:
         return tokens_of(text, _TOKEN)
     except UnexpectedError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from ptxmm.cat import check, leave_out
@@ -66,8 +66,13 @@ def _build(
             hint = f"values: {', '.join(legal[key])}"
             raise PtxmmError(f"reading `{key}` has no value `{value}`", kind="usage", hint=hint)
     readings = {key: values[0] for key, values in legal.items()} | dict(own) | chosen
-    resolved = check.resolve(source, readings, legal, _include)
-    left_out, texts = _leave_out(source, chosen.get(WITHOUT), resolved)
+    wanted = chosen.get(WITHOUT)
+    if wanted is None or Path(source.path).parent != SHIPPED:
+        resolved = check.resolve(source, readings, legal, _include)
+    else:  # much is left out of it, one thing after the other
+        rest = tuple((key, value) for key, value in readings.items() if key != WITHOUT)
+        resolved = _resolved_shipped(Path(source.path).name, rest)
+    left_out, texts = _leave_out(source, wanted, resolved)
     if not left_out:
         texts = texts_of(source)
     else:
@@ -95,6 +100,12 @@ def _build(
         written=_written(reversed(texts.values())),
         warnings=tuple(_warning(w) for w in resolved.warnings if Path(w.file or "").parent != SHIPPED),
     )
+
+
+@lru_cache(maxsize=8)
+def _resolved_shipped(file: str, readings: tuple[tuple[str, str], ...]) -> check.Resolved:
+    legal = {key: reading.values for key, reading in index().readings.items()}
+    return check.resolve(_read_shipped(file), dict(readings), legal, _include)
 
 
 def _warning(found: PtxmmError) -> str:
@@ -213,15 +224,20 @@ def _read(path: Path) -> check.Source:
 def _written(sources: Iterable[check.Source]) -> dict[str, Written]:
     """The last statement that defines each name or makes each named check, of ``sources`` in the order in which their
     statements count, which were parsed without an error."""
-    return {name: found for source in sources for name, found in _statements(source)}
+    return {name: found for source in sources for name, found in _statements(source.path, source.text).items()}
 
 
-def _statements(source: check.Source) -> Iterator[tuple[str, Written]]:
-    clean = without_comments(source.text)[1]
+@lru_cache(maxsize=64)
+def _statements(path: str, text: str) -> Mapping[str, Written]:
+    """The same of the text of one file, which most models have in common."""
+    return dict(_names(path, without_comments(text)[1]))
+
+
+def _names(path: str, clean: str) -> Iterator[tuple[str, Written]]:
     found = tokens(clean) or []
     for first, last in leave_out.statements_of(found):
         text = " ".join(clean[found[first].start_pos : found[last - 1].end_pos].split())
-        statement = Written(source.path, clean.count("\n", 0, found[first].start_pos) + 1, text)
+        statement = Written(path, clean.count("\n", 0, found[first].start_pos) + 1, text)
         kinds = [token.type for token in found[first:last]]
         if kinds[0] in ("FLAG", "CHECK") and kinds[-2] == "as":
             yield str(found[last - 1]), statement
