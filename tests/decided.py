@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ptxmm.analysis import kernel
-from ptxmm.analysis.claims import HOLDS, claimed, limits_of
+from ptxmm.analysis.claims import HOLDS, assumed_of, claimed, limits_of
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Result
 from ptxmm.analysis.undefined import with_reasons
@@ -26,9 +26,9 @@ def decided(path: Path, seconds: float, engine: str = "auto") -> list[Result]:
 
 def decided_tests(tests: Iterable[Test], seconds: float, engine: str = "auto") -> list[Result]:
     """As ``decided``, of launches that were read."""
-    model = model_named("ptx-8.5")
     found: list[Result] = []
     for test in tests:
+        model = model_named(assumed_of(test, "ptx-8.5"))
         limits = limits_of(test, Limits(unroll=3, deadline=time.monotonic() + seconds))
         for claim in claimed(test):
             if claim is not None:

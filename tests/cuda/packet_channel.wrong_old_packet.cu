@@ -44,14 +44,14 @@ extern "C" __global__ void channel(Channel **peers, unsigned *out)
         while (*(volatile unsigned long long *)c->credits + 4 < c->step + 1)
             if (stopped(c, rounds))
                 return;
-        asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};" ::"l"(slot), "r"(40), "r"(flag), "r"(2)
+        asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %2};" ::"l"(slot), "r"(40), "r"(flag), "r"(2)
                      : "memory");
     } else {
         unsigned data0, flag0, data1, flag1;
         do {
-            asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+            asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                          : "=r"(data0), "=r"(flag0), "=r"(data1), "=r"(flag1)
-                         : "l"(slot)
+                         : "l"(slot)  // WRONG
                          : "memory");
             if (stopped(c, rounds))
                 break;

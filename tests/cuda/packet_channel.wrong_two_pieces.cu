@@ -44,12 +44,12 @@ extern "C" __global__ void channel(Channel **peers, unsigned *out)
         while (*(volatile unsigned long long *)c->credits + 4 < c->step + 1)
             if (stopped(c, rounds))
                 return;
-        asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(slot), "r"(40), "r"(flag) : "memory");  // WRONG
-        asm volatile("st.volatile.global.v2.u32 [%0+8], {%1, %2};" ::"l"(slot), "r"(2), "r"(flag) : "memory");  // WRONG
+        asm volatile("st.relaxed.sys.global.v2.u32 [%0], {%1, %2};" ::"l"(slot), "r"(40), "r"(flag) : "memory");  // WRONG
+        asm volatile("st.relaxed.sys.global.v2.u32 [%0+8], {%1, %2};" ::"l"(slot), "r"(2), "r"(flag) : "memory");  // WRONG
     } else {
         unsigned data0, data1, flag0, flag1;
         do {
-            asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+            asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                          : "=r"(data0), "=r"(flag0), "=r"(data1), "=r"(flag1)
                          : "l"(slot)
                          : "memory");
