@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +43,8 @@ class NotToml(ValueError):
 
 def toml(text: str) -> dict[str, Any]:
     """The document in ``text``. Raises ``NotToml``, with the place in the message where the parser says one."""
+    import tomllib  # which takes a while
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

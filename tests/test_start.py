@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ptxmm.cli.checking import Checking
+from ptxmm.cli.options import Engine
+from ptxmm.cli.settings import Settings
+
 LOCK = Path(__file__).parents[1] / "litmus" / "locks" / "cas-spinlock.litmus"
 
 
@@ -34,3 +38,10 @@ def test_a_verdict_on_loops_loads_no_grammar_and_no_module_of_z3() -> None:
     packages = loaded("-c", code)
     assert "ctypes" in packages
     assert packages.isdisjoint(("rich", "lark", "networkx", "typer", "z3"))
+
+
+def test_a_litmus_test_loads_no_reader_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ptxmm.cli.whole", None)  # to import it is an error now
+    assert Checking(Engine.auto, False, "none").instead(LOCK, Settings()) is None
+    with pytest.raises(ImportError):
+        Checking(Engine.auto, False, "none").instead(LOCK.with_suffix(".ptx"), Settings())

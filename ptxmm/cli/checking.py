@@ -10,7 +10,7 @@ from msgspec import Struct
 from ptxmm.analysis.result import FinalState, Listed, Result
 from ptxmm.analysis.told import Asked, Listing, reported, streamed, verdict
 from ptxmm.cat import Model
-from ptxmm.cli.inputs import Job
+from ptxmm.cli.inputs import SOURCES, Job
 from ptxmm.cli.options import Engine
 from ptxmm.cli.settings import Settings
 from ptxmm.cli.workers import Part
@@ -36,9 +36,11 @@ class Checking(Struct, frozen=True):
 
     def instead(self, file: Path, settings: Settings) -> list[Result] | None:
         """Of a file with a launch that has too many threads for a test, the verdicts on all of them at once."""
-        from ptxmm.cli.whole import unlisted
+        if file.suffix not in SOURCES or self.engine is not Engine.auto or self.all_readings:
+            return None
+        from ptxmm.cli.whole import unlisted  # with the reader of kernels, which takes time to load
 
-        return unlisted(file, settings) if self.engine is Engine.auto and not self.all_readings else None
+        return unlisted(file, settings)
 
     def expired(self, job: Job, seconds: float) -> Result:
         """The result of a check that was ended from outside after ``seconds``."""

@@ -104,13 +104,13 @@ def _searched(most: int | None, costs: Costs, file: Path, chosen: Settings) -> I
 
 
 def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
-    """The verdicts on the claims of the launches of a file that have so many threads, none of them chosen, that all
+    """The verdicts on the claims of the launches of a source that have so many threads, none of them chosen, that all
     executions take long to list, or cannot be. None for other files, where nothing is claimed, and where one execution
     does not decide what all of them still may. Raises ``PtxmmError``."""
     from ptxmm.formats.modules.read import sizes
     from ptxmm.formats.threads import MAX_THREADS
 
-    if file.suffix not in SOURCES or chosen.models or chosen.readings or chosen.without:
+    if chosen.models or chosen.readings or chosen.without:
         return None
     try:
         counts = sizes(file, chosen.launch)
