@@ -5,7 +5,7 @@ From it come the names that a model may use, the tables of docs/cat.md, and what
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -153,8 +153,12 @@ BASE_RELATIONS = (
 """The identity ``id`` is built in."""
 # fmt: on
 
+SELDOM = ("lives", "same-value")
+"""Relations that most programs have no pair of, whatever their events."""
+
 SETS = frozenset(name for row in BASE_SETS for name in row.names)
 RELATIONS = frozenset(name for row in BASE_RELATIONS for name in row.names)
+_NEEDING = tuple((frozenset(row.needs), row.names) for row in BASE_RELATIONS if row.needs)
 
 
 def close(name: str, known: Sequence[str], most: int) -> list[str]:
@@ -165,8 +169,6 @@ def close(name: str, known: Sequence[str], most: int) -> list[str]:
     return [folded[name.lower()]] if name.lower() in folded else get_close_matches(name, known, most)
 
 
-def absent(sets: Collection[str]) -> frozenset[str]:
-    """The base sets and relations that are empty where the base sets ``sets`` are."""
-    return frozenset(sets).union(
-        n for row in BASE_RELATIONS if row.needs and set(row.needs) <= set(sets) for n in row.names
-    )
+def absent(sets: Set[str], relations: Set[str] = frozenset()) -> frozenset[str]:
+    """The base sets and relations that are empty where the base sets ``sets`` and ``relations`` are."""
+    return frozenset(relations).union(sets, *(names for needs, names in _NEEDING if needs <= sets))

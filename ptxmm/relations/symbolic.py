@@ -196,13 +196,18 @@ class SymbolicAlgebra:
         may: dict[int, dict[int, Formula]] = {}
         onward = sum(1 << y for y in b.may)
         for x in range(self.size):
-            found: dict[int, list[Formula]] = {}
             done = must[x] if asked is None else must[x] | ~asked[x]
-            for y in bits(a.must[x] & onward):
+            through = [*bits(a.must[x] & onward)]
+            first = a.may.get(x)
+            if not first and len(through) == 1:
+                may[x] = {z: f for z, f in b.may[through[0]].items() if not done >> z & 1}
+                continue
+            found: dict[int, list[Formula]] = {}
+            for y in through:
                 for z, f in b.may[y].items():
                     if not done >> z & 1:
                         found.setdefault(z, []).append(f)
-            for y, f in a.may.get(x, {}).items():
+            for y, f in first.items() if first else ():
                 for z in bits(rows[y] & ~done):
                     found.setdefault(z, []).append(f)
                 for z, g in b.may.get(y, {}).items():
@@ -218,8 +223,12 @@ class SymbolicAlgebra:
         paths = Paths(self.formulas, reach, may, self.orders)
         must, result = self._executed(reach)
         for x in range(self.size):
+            firsts = paths.firsts(x)
+            if len(firsts) == 1 and not self._universe.may:
+                result[x] = {z: f for z, f in paths.after[firsts[0]].items() if not reach[x] >> z & 1}
+                continue
             found: dict[int, list[Formula]] = {}
-            for u in paths.firsts(x):
+            for u in firsts:
                 for z, f in paths.after[u].items():
                     if not reach[x] >> z & 1:
                         found.setdefault(z, []).append(f)

@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Model
-from ptxmm.cat.names import SETS, absent
-from ptxmm.events.explicit.relations.base import base_of
+from ptxmm.cat.names import SELDOM, SETS, absent
+from ptxmm.events.explicit.relations.base import base_of, precomputed
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom
 
 
 def evaluator_of(model: Model, layout: Layout, base: Callable[[str], int | None]) -> Evaluator[int, int]:
     """An evaluator of ``model`` in an execution with these base sets and relations (``relations.base.base_of``)."""
-    empty = absent({name for name in SETS if not layout.sets.get(name)})
-    return Evaluator(model, layout.algebra, base, empty)
+    sets = {name for name in SETS if not layout.sets.get(name)}
+    seldom = {"lives": precomputed(layout, "lives"), "same-value": layout.scene.test.same_value is not None}
+    return Evaluator(model, layout.algebra, base, absent(sets, {name for name in SELDOM if not seldom[name]}))
 
 
 def precomputed_evaluator(model: Model, layout: Layout, *, flags: bool = True) -> Evaluator[int, int]:

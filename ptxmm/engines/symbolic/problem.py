@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
+from functools import cached_property, reduce
 from typing import cast
 
 from msgspec.structs import replace
 
 from ptxmm.cat.evaluate import Evaluator
 from ptxmm.cat.ir import Axiom, Model
-from ptxmm.cat.names import absent
+from ptxmm.cat.names import SELDOM, absent
 from ptxmm.cat.polarity import lower_bounds
 from ptxmm.cat.shipped import is_shipped
 from ptxmm.engines.arrivals import in_order
@@ -262,6 +262,7 @@ class Problem:
 
         reads = [e for e in events if e.kind == "R" and value(e.presence)]
         scenarios = [scenario for scenario, selector in program.scenarios if value(selector)]
+        blind = reads if program.unseen.instructions else ()
         return Witness(
             self._values(reads, scenarios),
             self._read(reads),
@@ -271,10 +272,15 @@ class Problem:
             self._shared(s for cell, writers in program.last.items() for s in self._taken(cell, writers, value)),
             frozenset(i for scenario in scenarios for i in scenario.waiting),
             tuple(step for scenario in scenarios for step in scenario.order),
-            None if value(program.final) else self._unroll,
+            None if value(self._final) else self._unroll,
             any(scenario.misuse is not None for scenario in scenarios),
-            frozenset(e.id for e in reads if program.unseen.returned(e.id, [p.physical for p in e.places])),
+            frozenset(e.id for e in blind if program.unseen.returned(e.id, [p.physical for p in e.places])),
         )
+
+    @cached_property
+    def _final(self) -> Formula:
+        """``final`` of the program, which is complete when there is a witness."""
+        return self.program.final
 
     def _read(self, reads: Iterable[Event]) -> dict[EventId, tuple[Source, ...]]:
         """Where each read takes its bytes from."""
@@ -366,7 +372,9 @@ def _program(
     while True:
         program = build(test, observed, reading, limits.check, untorn, known)
         base = Base(program, alternatives(program.formulas, variations) if variations else NONE)
-        evaluator: Evaluator[EventSet, Relation] = Evaluator(model, program.algebra, base, absent(base.empty_sets()))
+        none = program.algebra.empty_relation()
+        empty = absent(base.empty_sets(), {name for name in SELDOM if base.relation(name) == none})
+        evaluator: Evaluator[EventSet, Relation] = Evaluator(model, program.algebra, base, empty)
         if axioms is None or not program.torn:
             return program, base, evaluator
         untorn = never_torn(program, base, evaluator, axioms, program.torn)

@@ -312,6 +312,8 @@ def _lives(layout: Layout) -> list[int]:
     of these end; where they do nothing it stands for that itself, so that nothing keeps them."""
     rows = [0] * len(layout.events)
     test, places = layout.scene.test, layout.scene.places
+    if test.claims is None:
+        return rows
     inside: dict[object, int] = {}
     alive = {places[t].cta for t in layout.open}
     idle = {places[t].cta for t in range(len(test.threads))} - alive
@@ -319,7 +321,7 @@ def _lives(layout: Layout) -> list[int]:
         cta = places[event.id.thread].cta
         if not event.asynchronous and cta not in alive:
             inside[cta] = inside.get(cta, 0) | 1 << j
-    for i, event in enumerate(layout.events[: layout.initial_first] if test.claims is not None else ()):
+    for i, event in enumerate(layout.events[: layout.initial_first]):
         place = event.cell if event.mbarrier is None else event.mbarrier
         if place is None or test.objects[place[0]].space != "shared":
             continue
