@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -147,20 +147,23 @@ def stages(question: Question) -> Iterator[FinalStates]:
             begun.append((assigned, engines))
             yield assigned, [next(engine) for engine in engines]
 
+    untried = _untried(test, frozenset(shown))
     for wanted in dict.fromkeys((question.proposition, None)):
         asked = replace(question, proposition=wanted)
-        result = _together(asked, searched(wanted))
+        result = _together(asked, untried, searched(wanted))
         yield result
         if result.search.timeout:
             return
     for assigned, engines in begun if question.each else ():
-        yield from (_together(asked, iter([(assigned, [search])])) for search in engines[0])
+        yield from (_together(asked, untried, [(assigned, [search])]) for search in engines[0])
 
 
-def _together(question: Question, searched: Iterator[tuple[Assignment, list[Search]]]) -> FinalStates:
-    """What the searches ``searched`` found together."""
+def _together(
+    question: Question, untried: tuple[list[str], list[str]], searched: Iterable[tuple[Assignment, list[Search]]]
+) -> FinalStates:
+    """What the searches ``searched`` found together; ``untried``: of ``_untried``."""
     test, what = question.test, question.what
-    computed, matters = _untried(test, frozenset[Term]((*what.registers, *what.memory)))
+    computed, matters = untried
     result = FinalStates(Search(exhausted=True), test, computed=computed, left_open=matters)
     condition = None if test.condition is None else test.condition.proposition
     general: list[tuple[State, bool | None]] = []
@@ -340,5 +343,5 @@ def bug(test: Test, message: str) -> PtxmmError:
 
 def values(what: Observed, state: State) -> tuple[int, ...]:
     """The values of ``state``, in the order of ``what``."""
-    registers = tuple(state.registers[t.thread, t.register] for t in what.registers)
-    return registers + tuple(state.memory[t.key, t.index] for t in what.memory)
+    registers = [state.registers[t.thread, t.register] for t in what.registers]
+    return (*registers, *[state.memory[t.key, t.index] for t in what.memory])

@@ -32,6 +32,8 @@ GRACE = 2.0
 _TICK = 0.25
 _PARTS = 256
 """So many parts are taken before they are handed on."""
+_GATHER = 0.01
+"""Seconds in which parts gather after the last ones, so that they are taken together: looking is dearer than taking."""
 _PAUSE = 1.0
 """Seconds beyond a tick after which this process must have been stopped."""
 
@@ -120,6 +122,7 @@ class _Team(Generic[T, M]):
         """When it last went on after it was stopped, if it ever was."""
 
     def run(self) -> Iterator[tuple[int, int, M | Sequence[Any] | Lost]]:
+        parts = 0
         try:
             for number in range(len(self.tasks)):
                 record = self.records[number]
@@ -131,11 +134,17 @@ class _Team(Generic[T, M]):
                     self._assign()
                     if not self.members:
                         continue  # none could be started: what is to be said of that is in the records
+                    if parts:
+                        time.sleep(_GATHER)
                     ready = wait([member.connection for member in self.members], _TICK)
                     self._now()
+                    parts = 0
                     for member in [m for m in self.members if m.connection in ready]:
                         for _ in range(_PARTS):
-                            if not (self._receive(member) and member.connection.poll()):
+                            if not self._receive(member):
+                                break
+                            parts += 1
+                            if not member.connection.poll():
                                 break
                     self._look(self._now())
                 del self.records[number]

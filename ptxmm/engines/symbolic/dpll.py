@@ -25,6 +25,8 @@ class Dpll:
         """What was assumed last, and how long ``_trail`` was with each."""
         self._watched: defaultdict[Literal, list[list[Literal]]] = defaultdict(list)
         """The clauses of which a literal is one of the first two."""
+        self._implied: defaultdict[Literal, list[Literal]] = defaultdict(list)
+        """Of the clauses of two literals, the other ones of each."""
         self._impossible = False
 
     def add(self, clauses: Iterable[Sequence[Literal]]) -> None:
@@ -36,7 +38,10 @@ class Dpll:
             if not true.isdisjoint(clause):
                 continue
             open_ = [literal for literal in clause if -literal not in true]
-            if len(open_) > 1:
+            if len(open_) == 2:
+                self._implied[open_[0]].append(open_[1])
+                self._implied[open_[1]].append(open_[0])
+            elif len(open_) > 2:
                 watched[open_[0]].append(open_)
                 watched[open_[1]].append(open_)
             elif open_:
@@ -100,10 +105,16 @@ class Dpll:
         return self._follow()
 
     def _follow(self) -> bool:
-        true, trail, watched = self.true, self._trail, self._watched
+        true, trail, watched, implied = self.true, self._trail, self._watched, self._implied
         while self._looked_at < len(trail):
             false = -trail[self._looked_at]
             self._looked_at += 1
+            for other in implied.get(false, ()):
+                if other not in true:
+                    if -other in true:
+                        return False
+                    true.add(other)
+                    trail.append(other)
             clauses = watched.get(false)
             if not clauses:
                 continue

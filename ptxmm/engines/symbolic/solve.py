@@ -10,7 +10,7 @@ from ptxmm.cat.ir import Model
 from ptxmm.engines.result import Found, Limits, Observed, Search
 from ptxmm.engines.symbolic.problem import Problem, next_grid
 from ptxmm.errors import Timeout
-from ptxmm.program.condition import Proposition, State, terms
+from ptxmm.program.condition import Proposition, State, Term, terms
 from ptxmm.program.shared.launches import held
 from ptxmm.program.test import Test
 from ptxmm.relations.formula import TRUE, Formula
@@ -97,8 +97,12 @@ class _Listing:
         self._result = result
         self._count = 0
         observed = problem.observed
-        self._registers = [((term.thread, term.register), problem.domain(term)) for term in observed.registers]
-        self._memory = [((term.key, term.index), problem.domain(term)) for term in observed.memory]
+        self._registers = [(term.thread, term.register) for term in observed.registers]
+        self._memory = [(term.key, term.index) for term in observed.memory]
+        asked: tuple[Term, ...] = (*observed.registers, *observed.memory)
+        self._domains = [problem.domain(term) for term in asked]
+        self._values: list[int] = []
+        """Those of the state that was added last."""
 
     def next(self, goal: Formula) -> bool:
         """Add one that meets ``goal``, if there is one more."""
@@ -127,12 +131,12 @@ class _Listing:
         been tried are assumed not to be taken.
         """
         satisfiable = self._problem.solver.satisfiable
-        domains = [domain for _, domain in (*self._registers, *self._memory)]
+        domains = self._domains
         path: list[Formula] = []
         tried: list[list[Formula]] = [[] for _ in domains]
         more = satisfiable(TRUE)
         while more:
-            path += self._take()[len(path) :]
+            path += self._take(len(path))
             yield
             if self._count == limits.states:
                 return
@@ -147,17 +151,18 @@ class _Listing:
                     tried[level].clear()
         self._result.exhausted = True
 
-    def _take(self) -> list[Formula]:
-        """Add the one that the solver has found; when each term that is observed has its value."""
-        chosen = self._problem.chosen
-        registers = {key: chosen(domain) for key, domain in self._registers}
-        memory = {key: chosen(domain) for key, domain in self._memory}
+    def _take(self, same: int = 0) -> list[Formula]:
+        """Add the one that the solver has found; when each term that is observed has its value, without the first
+        terms, the ``same`` number, whose values are those of the state before."""
+        chosen, count = self._problem.chosen, len(self._registers)
+        domains = self._domains[same:]
+        found = [chosen(domain) for domain in domains]
+        self._values[same:] = found
+        registers = dict(zip(self._registers, self._values[:count], strict=True))
+        memory = dict(zip(self._memory, self._values[count:], strict=True))
         self._result.found.append(Found(State(registers, memory), self._problem.witness()))
         self._count += 1
-        return [
-            *(domain[registers[key]] for key, domain in self._registers),
-            *(domain[memory[key]] for key, domain in self._memory),
-        ]
+        return [domain[value] for domain, value in zip(domains, found, strict=True)]
 
 
 __all__ = ["search", "stages"]
