@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ptxmm.cat import Model, index, load
 from ptxmm.cat.ir import Coverage
@@ -10,7 +11,7 @@ from ptxmm.engines.result import Search
 from ptxmm.errors import PtxmmError
 from ptxmm.program.shared.pointers import known_addresses
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import FAMILIES, Atomic, Fence, Load, ProxyFence, Reg, Source, Store, Sym, elements
+from ptxmm.ptx.ops import FAMILIES, Atomic, Fence, Load, Op, ProxyFence, Reg, Source, Store, Sym, elements
 
 _EVERYWHERE = ("CTA barrier", "warp", "matrix", "registers")
 """Families that every model has, or that are weak accesses to it."""
@@ -85,14 +86,19 @@ def _uses(test: Test) -> Iterator[tuple[str, str, Source | None]]:
                 yield "proxy", op.proxy, op.source
             if isinstance(op, ProxyFence):
                 yield "proxy", op.kind, op.source
-            for family, types in FAMILIES.items():
-                if family not in _EVERYWHERE and isinstance(op, types):
-                    yield "instructions", family, op.source
+            for family in _families(type(op)):
+                yield "instructions", family, op.source
     if len({(t.placement.gpu, t.placement.grid) for t in test.threads}) > len({t.placement.gpu for t in test.threads}):
         yield "instructions", "grid", None
     for item in test.objects.values():
         if item.alias_of is not None:
             yield "proxy", "alias" if item.proxy == "generic" else item.proxy, None
+
+
+@lru_cache(maxsize=256)
+def _families(kind: type[Op]) -> tuple[str, ...]:
+    """The families of instructions, of those that a model may lack, that operations of this kind belong to."""
+    return tuple(name for name, types in FAMILIES.items() if name not in _EVERYWHERE and issubclass(kind, types))
 
 
 def _covers(coverage: Coverage, kind: str, word: str) -> bool:

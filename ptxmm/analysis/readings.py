@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -71,9 +72,14 @@ def told(test: Test, model: Model) -> list[tuple[str, str]]:
     vectors = any(isinstance(op, Load | Store) and elements(op) != elements(op, whole=True) for op in body)
     products = any(isinstance(op, Wgmma) for op in body)
     own = {"vector": vectors, "wgmma-mov": products}
-    about = [own.get(key, asynchronous) for key, _ in alternatives(model)]
+    return [(key, value) for key, value in _told(model) if own.get(key, asynchronous)]
+
+
+@lru_cache(maxsize=64)
+def _told(model: Model) -> tuple[tuple[str, str], ...]:
+    """The changes of its readings of which every answer tells."""
     known = index().readings
-    return [item for item, there in zip(alternatives(model), about, strict=True) if there and known[item[0]].told]
+    return tuple(item for item in alternatives(model) if known[item[0]].told)
 
 
 def decided_answers(

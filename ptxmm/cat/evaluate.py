@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any, Generic, TypeVar
 
 from ptxmm.cat import names
@@ -40,10 +41,11 @@ class _Plans:
 
     ``void``: whether a node is a set, if it is empty in every execution because the base sets and relations ``absent``
     are, else None. ``needed``: the nodes that a node needs, itself included, as bits, without those that are void.
-    (Those of a fixpoint are evaluated with it, void ones too.)
+    (Those of a fixpoint are evaluated with it, void ones too.) ``constraints``: the checks but for flags, and the nodes
+    that all of them need.
     """
 
-    __slots__ = ("_affected", "_found", "model", "needed", "steps", "void")
+    __slots__ = ("_affected", "_found", "constraints", "model", "needed", "steps", "void")
 
     def __init__(self, model: Model, absent: frozenset[str]) -> None:
         self.model = model
@@ -66,6 +68,8 @@ class _Plans:
             elif not empty[i]:
                 needed[i] = needed[a] | needed[b] | needed[c] | 1 << i
         self.void = [node.is_set if void else None for node, void in zip(model.nodes, empty, strict=False)]
+        checks = tuple(axiom for axiom in model.axioms if not axiom.flag)
+        self.constraints = checks, reduce(or_, (needed[axiom.body.index] for axiom in checks), 0)
 
     def plan(self, nodes: int) -> tuple[int, ...]:
         """The indices of ``nodes``, which are given as bits: operands come first."""
@@ -186,9 +190,7 @@ class Evaluator(Generic[S, R]):
             item = definition
         value = self._memo[item.index]
         if value is None:
-            needed = self._plans.needed[item.index]
-            self._evaluate(self._plans.plan(needed & self._missing))
-            self._missing &= ~needed
+            self._complete(self._plans.needed[item.index])
             value = self._memo[item.index]
         return value  # type: ignore[return-value]
 
@@ -197,6 +199,19 @@ class Evaluator(Generic[S, R]):
         for axiom in self.model.axioms:
             if flags or not axiom.flag:
                 yield axiom, self.value(axiom.body)
+
+    def constraints(self) -> list[tuple[Axiom, S | R]]:
+        """All of ``axioms``, without flags."""
+        checks, needed = self._plans.constraints
+        self._complete(needed)
+        memo: list[Any] = self._memo
+        return [(axiom, memo[axiom.body.index]) for axiom in checks]
+
+    def _complete(self, needed: int) -> None:
+        """See that the nodes ``needed``, which are given as bits, have their values."""
+        if missing := needed & self._missing:
+            self._evaluate(self._plans.plan(missing))
+            self._missing ^= missing
 
     def _evaluate(self, plan: tuple[int, ...]) -> None:
         memo: list[Any] = self._memo

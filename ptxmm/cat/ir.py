@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from msgspec import Struct, field
 
@@ -113,6 +114,7 @@ class Model(Struct, frozen=True, eq=False):
     def __repr__(self) -> str:
         return f"Model({self.name!r})"  # its graph has far more paths than nodes
 
+    @lru_cache(maxsize=64)  # noqa: B019 (so many models may stay)
     def names(self) -> frozenset[str]:
         """The base names that the axioms depend on, flags left out."""
         return frozenset().union(*(axiom.body.depends for axiom in self.axioms if not axiom.flag))

@@ -56,12 +56,14 @@ class Cursor:
 
     def peek(self, ahead: int = 0) -> Token:
         """The token that comes next, or ``ahead`` tokens later."""
-        return self._tokens[min(self._index + ahead, len(self._tokens) - 1)]
+        index = self._index + ahead
+        return self._tokens[index if index < len(self._tokens) else -1]
 
     def next(self) -> Token:
         """Take one token."""
-        token = self.peek()
-        self._index = min(self._index + 1, len(self._tokens) - 1)
+        token = self._tokens[self._index]
+        if self._index < len(self._tokens) - 1:
+            self._index += 1
         return token
 
     def at(self, text: str, ahead: int = 0) -> bool:

@@ -103,8 +103,7 @@ class Frame:
         if self._first is not None:
             return self._first.changed(WITNESS | PHASES if self._phased else WITNESS, base)
         self._first = evaluator_of(self._model, self.layout, base)
-        for _ in self._first.axioms(flags=False):
-            pass
+        self._first.constraints()
         return self._first
 
     def reads_from(self, written: Sequence[int], witness: Witness) -> ReadsFrom:

@@ -66,7 +66,7 @@ class Rebuilt(Struct, frozen=True):
     def violated(self) -> Iterator[tuple[Axiom, int]]:
         """The checks of the model that do not hold, flags left out, each with the value that it is about."""
         satisfies = self.layout.algebra.satisfies
-        for axiom, value in self.evaluator.axioms(flags=False):
+        for axiom, value in self.evaluator.constraints():
             if not satisfies(axiom.kind, axiom.negated, value):
                 yield axiom, value
 

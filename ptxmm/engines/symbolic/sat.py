@@ -92,7 +92,7 @@ class Solver:
 
     def value(self, formula: Formula) -> bool:
         """The value of ``formula`` in the assignment found last."""
-        found = self._values.get(abs(formula))
+        found = self._values.get(formula if formula > 0 else -formula)
         return self._formulas.evaluate(formula, self._values) if found is None else found == (formula > 0)
 
     def _solved(self, literals: list[int]) -> bool:

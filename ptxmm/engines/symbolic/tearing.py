@@ -8,6 +8,7 @@ require: a read that took bytes from two writes would take one from a write and 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from itertools import combinations
 
 from msgspec import Struct
@@ -39,6 +40,7 @@ class Rule(Struct, frozen=True):
     ordered: tuple[Node, ...]
 
 
+@lru_cache(maxsize=64)
 def rule(model: Model) -> Rule | None:
     """What the axioms of ``model`` say, or None if they do not say it.
 
