@@ -55,6 +55,10 @@ OVERLAP = (
     "implied: every pair of `cause` that an axiom or a flag looks at overlaps. Its first operation and what reads from "
     "or is read before it overlap; observation order keeps to one range of bytes; Coherence and `conflict` ask for it"
 )
+NOT_THERE = (
+    "what causality orders before all initialisations of its mbarrier operates on none, which is undefined as both "
+    "engines step through the operations on mbarriers; what it does not order before one is in the other part"
+)
 KERNELS = "litmus tests show a part of a program: kernels notice it (tests/test_cta_exit.py, tests/test_same_value.py)"
 SYMMETRIC = "a race is symmetric, and the flags only ask whether there is one: the other order of the pair is there"
 PROGRAM_ORDER = (
@@ -187,6 +191,8 @@ _GROUPS: list[tuple[str, str, list[str]]] = [
     (NO_PATH_FROM_ISSUE, "ptx-8.5", ["tc without issue"]),
     (KERNELS, "ptx-8.5", ["seen-by without bc", "seen-by without ((rf | mbphase) ; (bc)?)", "seen-by never (bc)?"]),
     (KERNELS, "ptx-8.5", ["seen-by without rf", "seen-by without mbphase", "seen-by (bc)? once"]),
+    (NOT_THERE, "ptx-8.5", ["flag mbarrier-before-init without (MBX \\ range(initialised))"]),
+    (NOT_THERE, "ptx-8.5", ["initialised whatever mbobj"]),
     (KERNELS, "ptx-8.5", ["flag shared-after-exit", "flag shared-after-exit with domain((lives & seen-by))"]),
     (KERNELS, "ptx-8.5", ["flag shared-after-exit whatever lives", "flag shared-after-exit whatever seen-by"]),
     (KERNELS, "ptx-8.5", ["race without same-value"]),

@@ -313,8 +313,9 @@ def flags(x: Frame, rf: Pairs, bc: Pairs, cause: Pairs, met: Meeting) -> frozens
     if race - x.loc:
         found.add("mixed-size-race")
     # not by what a wait synchronizes with itself: a poll before that found no mbarrier
-    initialised = {e for i, e in x.mbobj & (x.po | seq(bc, x.po | x.issue_all))}
-    if x.MBX - initialised:
+    before = x.po | seq(bc, x.po | x.issue_all)
+    initialised = {e for i, e in x.mbobj & before}
+    if x.MBX - initialised or any((i, e) not in before and (e, i) not in before for i, e in x.mbobj):
         found.add("mbarrier-before-init")
     # at least one wait has returned true for a phase before there is an arrival of the next one
     passing = closure(bc | seq(bc, x.issue_all)) if met.late else bc

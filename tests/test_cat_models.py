@@ -281,7 +281,8 @@ let conflict = (ovl & ((W*M) | (M*W))) \\ id \\ (IW*M | M*IW)
 let race = (conflict \\ (precedes | precedes^-1 | ms)) \\ same-value
 flag ~empty (race \\ loc) as mixed-size-race
 flag ~empty race as data-race
-flag ~empty MBX \\ range(mbobj & (po | (bc; (po | issue-all)))) as mbarrier-before-init
+let mbpre = po | (bc; (po | issue-all))
+flag ~empty (MBX \\ range(mbobj & mbpre)) | range((mbobj \\ mbpre) \\ mbpre^-1) as mbarrier-before-init
 flag ~empty domain(lives) \\ domain(lives & (bc | ((rf | mbphase); bc?))) as shared-after-exit
 flag ~empty range(mblate) \\ range(mbpassed & (bc | (bc; issue-all))+) as mbarrier-phase-skipped
 """

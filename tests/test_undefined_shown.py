@@ -27,6 +27,19 @@ P0 @ cta 0, warp 0 { ld.relaxed.gpu.global.u32 r0, [f]; setp.eq.u32 p, r0, 1; @p
 P1 @ cta 0, warp 0 { bar.sync 0; }
 P2 @ cta 1 { st.relaxed.gpu.global.u32 [f], 1; }
 """
+AGAIN = """PTX initialised-again
+{ .shared .align 8 .b64 b @ cta 0; }
+P0 @ cta 0 {
+  mbarrier.init.shared.b64 [b], 2;
+  barrier.cta.sync 0;
+  mbarrier.inval.shared.b64 [b];
+  mbarrier.init.shared.b64 [b], 2;
+}
+P1 @ cta 0 {
+  barrier.cta.sync 0;
+  mbarrier.arrive.shared.b64 _, [b];
+}
+"""
 GROUP = """PTX one-group
 { .global .align 16 .u32 g[4] = {1, 2, 3, 4}; .shared .align 16 .u32 s[4] = {0, 0, 0, 0}; }
 P0 @ cta 0 {
@@ -46,6 +59,7 @@ P1 @ cta 1 { st.global.u16 [x], 2; }
     ("text", "told", "shown"),
     [
         (MBARRIER, "mbarrier-before-init: P1:4: mbarrier.test_wait", "9.7.14.15.9"),
+        (AGAIN, "mbarrier-before-init: P1:11: mbarrier.arrive", "9.7.14.15.9"),
         (WARP, "P1 line 4: a barrier that all threads of a warp", "9.7.14.1"),
         (GROUP, "P0 line 5:", "9.7.10.24.4"),
         (RACE, "mixed-size-race: P0:3: st.global.u32 [x], 1 and P1:4: st.global.u16 [x], 2", "8.7.2"),
