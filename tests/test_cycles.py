@@ -200,6 +200,15 @@ def _executions(
                 yield threads
 
 
+def _rounds(path: tuple[int, ...], after: dict[int, list[int]]) -> Iterator[tuple[int, ...]]:
+    """The ways to go on from ``path`` once through all events and back to its first."""
+    if len(path) == len(after) and path[0] in after[path[-1]]:
+        yield path
+    for i in after[path[-1]]:
+        if i not in path:
+            yield from _rounds((*path, i), after)
+
+
 def _is_critical(
     events: list[tuple[int, int]], directions: tuple[str, ...], where: tuple[int, ...], value: dict[int, int]
 ) -> bool:
@@ -213,17 +222,14 @@ def _is_critical(
             return value[i] == value[j]
         return value[i] < value[j]
 
+    if any(i != j and events[i][0] == events[j][0] and where[i] == where[j] for i in range(n) for j in range(n)):
+        return False
     after = {
         i: [j for j in range(n) if communicates(i, j) or (events[i][0] == events[j][0] and events[i][1] < events[j][1])]
         for i in range(n)
     }
-    if any(i != j and events[i][0] == events[j][0] and where[i] == where[j] for i in range(n) for j in range(n)):
-        return False
-    for rest in permutations(range(1, n)):
-        cycle = (0, *rest)
+    for cycle in _rounds((0,), after):
         steps = [(cycle[k], cycle[(k + 1) % n]) for k in range(n)]
-        if not all(j in after[i] for i, j in steps):
-            continue
         if any(
             events[i][0] == events[j][0] and events[i][1] == 0 and (i, j) not in steps
             for i in range(n)
