@@ -1,11 +1,19 @@
-"""Kernels in PTX with their launch, from what matters in a test."""
+"""Kernels in PTX with their launch, from what matters in a test; what whole launches of those in files are answered."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 
+from ptxmm.engines.result import Limits
 from ptxmm.formats import parse
+from ptxmm.formats.modules.grids import Grid
+from ptxmm.formats.modules.read import kernels
 from ptxmm.program.test import Test
+from ptxmm.whole.analysis import whole
+from ptxmm.whole.result import WholeResult
 
 
 def launched(
@@ -38,3 +46,10 @@ def launched(
         "ret;\n}\n",
     ]
     return parse("\n".join(text), "k.ptx")
+
+
+@cache
+def answered(path: Path) -> list[tuple[list[Grid], WholeResult]]:
+    """For each launch of a file its grids, and what is answered of all its threads: several tests look at that."""
+    limits = Limits(deadline=time.monotonic() + 60)
+    return [([kernel.grid for kernel in launch], whole(launch, str(path), limits)) for launch in kernels(path)]

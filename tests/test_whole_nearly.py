@@ -9,14 +9,14 @@ import pytest
 from ptxmm.formats.modules.read import kernels
 from ptxmm.whole.analysis import whole
 from ptxmm.whole.result import WholeResult
+from tests.kernels import answered
 
 CUDA = Path(__file__).parent / "cuda"
 
 
 def answer(name: str) -> WholeResult:
-    path = CUDA / f"{name}.ptx"
-    (kernel,) = kernels(path)
-    return whole(kernel, str(path))
+    ((_, found),) = answered(CUDA / f"{name}.ptx")
+    return found
 
 
 NEARLY = {
@@ -65,14 +65,14 @@ def test_what_almost_orders(name: str) -> None:
 def test_every_race_says_something(path: Path) -> None:
     """The steps are of the two threads' launch, and lie in the file."""
     lines = path.read_text().count("\n")
-    for launched in kernels(path):
-        for race in whole(launched, str(path)).races:
+    for grids, found in answered(path):
+        for race in found.races:
             assert race.fails
             for spot in (race.first, race.second, *race.steps):
                 assert 0 < spot.line <= lines
                 if spot.part.startswith("H"):
                     continue
-                grid = launched[int(spot.part.removeprefix("grid ") or 0)].grid
+                grid = grids[int(spot.part.removeprefix("grid ") or 0)]
                 assert 0 <= spot.cta < grid.ctas and 0 <= spot.thread < grid.size
                 x, y, z = spot.thread_index
                 assert x + grid.block[0] * (y + grid.block[1] * z) == spot.thread
