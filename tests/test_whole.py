@@ -449,17 +449,17 @@ SHARED = """\
         ("st.shared.u32 [%r3+4], 1;", "outside", "an access outside of all variables"),
         ("st.shared.u32 [%r3+2], 1;", "undefined", "an address that is no multiple of 4"),
         ("ld.shared.u32 %r4, [%r3]; ld.shared.u32 %r5, [%r4];", "undecided", "the address depends on a value"),
-        ("ld.shared.u32 %r4, [%r3]; setp.eq.u32 %p1, %r4, 0; @%p1 bra L; L:", "undecided", "whether this is executed"),
+        ("ld.shared.u32 %r4, [%r3]; setp.eq.u32 %p1, %r4, 0; @%p1 exit;", "undecided", "whether this is executed"),
         ("setp.lt.u32 %p1, %r1, 32; @%p1 bra L; bar.sync 0; L:", "race-free", None),
         ("setp.eq.u32 %p1, %r1, 0; @%p1 barrier.sync 1, 64;", "deadlock", "a thread waits for ever"),
         ("setp.lt.u32 %p1, %r1, 32; @%p1 barrier.sync 1, 64;", "deadlock", "32 threads wait here for ever"),
         ("setp.ge.u32 %p1, %r1, 8; @%p1 bra L; bar.sync 0; L:", "undefined", "not all threads of a warp"),
         ("barrier.sync 1, 32;", "undecided", "in which phase of the barrier"),
         ("L: ld.volatile.shared.u32 %r4, [%r2]; setp.eq.u32 %p1, %r1, 99; @!%p1 bra L;", "unsupported", "waits for"),
-        ("atom.shared.add.u32 %r4, [%r2], 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra L; L:", "undecided", None),
+        ("atom.shared.add.u32 %r4, [%r2], 1; setp.eq.u32 %p1, %r4, 0; @%p1 exit;", "undecided", None),
         ("red.shared.add.u32 [%r2], 1;", "race-free", None),
         ("fence.acq_rel.gpu; st.shared.u32 [%r2], 1;", "race", None),
-        ("sin.approx.f32 %f1, 0f3F800000; setp.gt.f32 %p1, %f1, 0f00000000; @%p1 bra L; L:", "undecided", None),
+        ("sin.approx.f32 %f1, 0f3F800000; setp.gt.f32 %p1, %f1, 0f00000000; @%p1 exit;", "undecided", None),
         ("L: bra L;", "unsupported", None),
         (
             "setp.eq.u32 %p1, %r1, %r1; setp.lt.u32 %p2, %r1, 32; @%p2 bra A; bar.red.popc.u32 %r5, 0, %p1; bra B; "
@@ -470,7 +470,7 @@ SHARED = """\
         (
             "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], 0; bar.sync 0; @%p1 red.shared.max.s32 [%r2], 1; "
             "@!%p1 red.shared.max.u32 [%r2], -1; bar.sync 0; ld.shared.u32 %r5, [%r2]; setp.eq.u32 %p2, %r5, 1; "
-            "@%p2 bra L; L:",
+            "@%p2 exit;",
             "undecided",
             "whether this is executed",
         ),
@@ -611,6 +611,55 @@ def test_where_variables_lie_is_left_open(body: str, word: str, tmp_path: Path) 
     found = answer(tmp_path / "k.ptx", head.format(body=body).replace("    ret;", "E: ret;"))
     assert found.answer in ((word,) if word else ("race", "undecided")), found.reason
     assert any("layouts were tried" in note.text for note in found.notes) is (word == "race-free")
+
+
+_WAIT = "W: mbarrier.try_wait.parity.shared.b64 %p3, [{where}], {parity}; @!%p3 bra W; "
+_ARRIVE = "mbarrier.arrive.shared.b64 _, [s+16]; "
+
+
+@pytest.mark.parametrize(
+    ("gives", "takes", "word"),
+    [
+        (_ARRIVE, _WAIT.format(where="s+16", parity=0), "race-free"),
+        (_ARRIVE, "selp.u32 %r5, 16, 24, %p2; add.u32 %r5, %r5, %r2; " + _WAIT.format(where="%r5", parity=0),
+         "undecided"),
+        (_ARRIVE, "selp.u32 %r5, 16, 16, %p2; add.u32 %r5, %r5, %r2; " + _WAIT.format(where="%r5", parity=0),
+         "race-free"),
+        (_ARRIVE, "selp.u32 %r5, 0, 1, %p2; " + _WAIT.format(where="s+16", parity="%r5"), "undecided"),
+        (_ARRIVE, "@%p2 bra W; bra X; " + _WAIT.format(where="s+16", parity=0) + "X: ", "undecided"),
+        ("mbarrier.expect_tx.relaxed.cta.shared.b64 [s+16], 4; mbarrier.complete_tx.relaxed.cta.shared.b64 [s+16], 4; "
+         + _ARRIVE, _WAIT.format(where="s+16", parity=0), "race-free"),
+        ("barrier.arrive 1, 64; barrier.arrive 2, 64; ", "selp.u32 %r5, 1, 1, %p2; barrier.sync %r5, 64; ",
+         "race-free"),
+        ("selp.u32 %r5, 1, 2, %p2; barrier.sync %r5, 32; ", "", "race"),
+        ("fence.acq_rel.gpu; @%p2 fence.sc.gpu; " + _ARRIVE, _WAIT.format(where="s+16", parity=0), "undecided"),
+    ],
+)  # fmt: skip
+def test_what_synchronizes_where_variables_lie_elsewhere(gives: str, takes: str, word: str, tmp_path: Path) -> None:
+    """A bit of an address, 0 in the first layout, decides what is waited for, while the accesses are the same."""
+    body = (
+        "and.b32 %r4, %r2, 4096; setp.eq.u32 %p2, %r4, 0; setp.ne.u32 %p1, %r1, 0; @%p1 bra I; "
+        "mbarrier.init.shared.b64 [s+16], 32; mbarrier.init.shared.b64 [s+24], 32; I: bar.sync 0; "
+        "setp.ge.u32 %p0, %r1, 32; @%p0 bra C; mbarrier.arrive.shared.b64 _, [s+24]; @%p1 bra M; st.shared.u32 [s], 7; "
+        f"M: {gives} bra E; C: {takes} ld.shared.u32 %r6, [s];"
+    )
+    found = answer(tmp_path / "k.ptx", SHARED.format(body=body.replace("; ", ";\n    ")).replace("    ret;", "E: ret;"))
+    assert found.answer == word, found
+
+
+@pytest.mark.parametrize(("mask", "word"), [(4096, "undecided"), (0, "race-free")])
+def test_choices_where_variables_lie_elsewhere(mask: int, word: str, tmp_path: Path) -> None:
+    """Who does not wait is the first one at a counter, if a bit of an address is set: as these come, nobody."""
+    body = (
+        f"and.b32 %r4, %r2, {mask}; setp.ne.u32 %p2, %r4, 0; setp.ne.u32 %p1, %r1, 0; @%p1 bra I; "
+        "mbarrier.init.shared.b64 [s+16], 1; st.shared.u32 [s+32], 0; I: bar.sync 0; and.b32 %r4, %r1, 31; "
+        "setp.ne.u32 %p0, %r4, 0; @%p0 bra E; atom.relaxed.cta.shared.add.u32 %r5, [s+32], 1; @%p1 bra C; "
+        "st.shared.u32 [s], 7; mbarrier.arrive.shared.b64 _, [s+16]; bra E; "
+        "C: setp.eq.and.u32 %p3, %r5, 0, %p2; @%p3 bra X; " + _WAIT.format(where="s+16", parity=0) + "X: "
+        "ld.shared.u32 %r6, [s];"
+    )
+    found = answer(tmp_path / "k.ptx", SHARED.format(body=body.replace("; ", ";\n    ")).replace("    ret;", "E: ret;"))
+    assert found.answer == word, found
 
 
 GRID = """\

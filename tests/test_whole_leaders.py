@@ -90,7 +90,7 @@ def judged(tmp_path: Path, body: str) -> WholeResult:
         ("@%p5 st.shared.u32 [%r3], 1;", "undecided", "the address depends"),
         ("@%p5 st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r7, [%r2];", "race-free", None),
         ("@%p5 st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r7, [%r2]; setp.eq.u32 %p6, %r7, 0; "
-         "@%p6 bra L; L:", "undecided", "whether this is executed"),
+         "@%p6 exit;", "undecided", "whether this is executed"),
         # What the elected lane computes is not known to all.
         ("mov.u32 %r7, 0; @%p5 mov.u32 %r7, 1; setp.eq.u32 %p6, %r7, 1; @!%p6 bra L; st.shared.u32 [%r2], 1; "
          "L: bar.sync 0; ld.shared.u32 %r8, [%r2];", "race-free", None),

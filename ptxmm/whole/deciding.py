@@ -19,7 +19,7 @@ from ptxmm.formats.modules.launch import ELECT_FIRST
 from ptxmm.formats.modules.module import hosts, named_test
 from ptxmm.program.condition import Term
 from ptxmm.whole.claims import Known, Told, verdicts
-from ptxmm.whole.elsewhere import Layouts, signature
+from ptxmm.whole.elsewhere import Layouts
 from ptxmm.whole.executed import Executed
 from ptxmm.whole.execution.gathering import gathers
 from ptxmm.whole.execution.machine import Machine
@@ -70,7 +70,7 @@ class Deciding:
 
     def __init__(
         self, kernels: tuple[Kernel, ...], file: str, limits: Limits, lenient: frozenset[str] | None,
-        before: Machine | None = None,
+        before: Machine | None = None, layout: int = 0,
     ) -> None:  # fmt: skip
         self.launch = launched(kernels, hosts(kernels))
         self.kernels, self.kernel, self.file, self.limits = kernels, self.launch.kernel, file, limits
@@ -80,15 +80,16 @@ class Deciding:
         self.waiting |= gathers(body, seen, self.waiting)
         self.lenient = lenient
         self.plan = follow()
-        self.machine = Machine(self.launch, self.plan, self.waiting, before, lenient=lenient or frozenset())
+        self.machine = Machine(self.launch, self.plan, self.waiting, before, layout, lenient or frozenset())
         self.rests: frozenset[str] = frozenset()
         self.enough = False
         self.clues: list[tuple[int, ...]] = []
         self.raced: list[tuple[tuple[int, int], tuple[int, int]]] = []
         self.told: Machine | None = None
+        self._layout = layout
         self._layouts = Layouts(self.launch, self.waiting, lenient or frozenset(), limits)
-        self._elsewhere = False
-        self._explains = before is None
+        self._elsewhere = self._chooses = False
+        self._explains = before is None and not layout
         self._agreeing: set[int] = set()
         self._runs = self._steps = 0
         self._ordered = True
@@ -136,7 +137,9 @@ class Deciding:
         elects = bool(self.machine.leaders.lanes)
         elects &= ELECT_FIRST not in self.machine.lenient
         self.enough = False
-        if one is not None and not self.machine.strong.choices and not self.machine.decisions:
+        chooses = one is None or self.machine.strong.choices or bool(self.machine.decisions)
+        self._chooses |= chooses or elects
+        if one is not None and not chooses:
             if (stop := one.unsure(_SCHEDULE)) is not None:
                 raise stop
             if not elects:
@@ -250,7 +253,7 @@ class Deciding:
 
     def _executed(self) -> Executed:
         """A run with the present plan. Raises ``Stopped``."""
-        machine = self.machine = Machine(self.launch, self.plan, self.waiting, self.machine)
+        machine = self.machine = Machine(self.launch, self.plan, self.waiting, self.machine, self._layout)
         try:
             machine.run(self.limits)
             run = Executed(machine, self.limits)
@@ -272,10 +275,14 @@ class Deciding:
             return
         message = "what the launch does depends on where its variables lie, which is left open"
         try:
-            made = self._layouts.executed()
+            alike = self._layouts.alike()
+            # What one execution of the same instructions does not tell has to be so in each layout.
+            others = range(1, 2 * PAIRS) if alike and self._chooses else ()
+            given = self.kernels, self.file, self.limits, self.lenient
+            alike &= not any(Deciding(*given, layout=layout)._races({}, {}) for layout in others)
         except Stopped as stop:
             raise Stopped("undecided", f"{message}: {stop.message}", stop.at, stop.thread) from None
-        if len({signature(machine) for machine in made}) > 1:
+        if not alike:
             raise Stopped("undecided", message)
         self._elsewhere = True
 
@@ -315,7 +322,7 @@ class Deciding:
     def _explained(self, run: Executed) -> Callable[[int, int], Nearly] | None:
         """What tells of a race of this execution, which is done once more with its history, how it is almost ordered;
         None if there is no time for that."""
-        machine = Machine(self.launch, self.plan, self.waiting, self.machine)
+        machine = Machine(self.launch, self.plan, self.waiting, self.machine, self._layout)
         machine.history = History(machine.clocks, machine.trace)
         try:
             machine.run(self.limits)

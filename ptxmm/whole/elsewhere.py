@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ptxmm.whole.launched import Launched
 from ptxmm.whole.layouts import PAIRS
 from ptxmm.whole.memory import TENSOR
 from ptxmm.whole.order.strong import follow
+from ptxmm.whole.order.trace import Trace
 
 _LINEAR = ("mov", "add", "sub", "mad.lo", "mad.wide")
 _ADDRESSED = (
@@ -43,6 +45,7 @@ class Layouts:
         self._given, self._limits = (launch, follow(), waiting, None), limits
         self._lenient = lenient
         self._made: list[Machine] | Stopped | None = None
+        self._signatures: set[bytes] = set()
 
     @cached_property
     def matter(self) -> bool:
@@ -51,16 +54,25 @@ class Layouts:
     def executed(self) -> list[Machine]:
         """All of them, at their ends. Raises ``Stopped`` where one does not come to its end, and ``Timeout``."""
         if self._made is None:
-            made = [Machine(*self._given, layout=layout, lenient=self._lenient) for layout in range(2 * PAIRS)]
+            self._made = []
             try:
-                for machine in made:
+                for layout in range(2 * PAIRS):
+                    machine = Machine(*self._given, layout=layout, lenient=self._lenient, compared=True)
                     machine.run(self._limits)
-                self._made = made
+                    self._signatures.add(signature(machine))
+                    # No more is asked of what it did.
+                    machine.trace, machine.doings = Trace(machine.clocks), None
+                    self._made.append(machine)
             except Stopped as stop:
                 self._made = stop
         if isinstance(self._made, Stopped):
             raise self._made
         return self._made
+
+    def alike(self) -> bool:
+        """Whether the launch does the same in all of them. Raises as ``executed``."""
+        self.executed()
+        return len(self._signatures) == 1
 
 
 def compares(body: Sequence[ops.Op]) -> bool:
@@ -116,7 +128,8 @@ def _keeps(op: ops.Op, known: Collection[str]) -> bool:
 
 
 def signature(machine: Machine) -> bytes:
-    """What each thread of an execution accesses, by which instruction, and how often it synchronizes."""
+    """What each thread of an execution that is compared does, in its order: the instructions that do more than compute,
+    with where they access and the numbers that they are about; and what its asynchronous operations access."""
     columns, memory = machine.trace.columns(), machine.memory
     order = sorted(range(len(memory.instances)), key=lambda at: _named(machine, at))
     number = np.empty(len(order), np.int64)
@@ -130,7 +143,16 @@ def signature(machine: Machine) -> bytes:
         place[row] -= machine.tensorcore.allocations.shifts(int(place[row]))
     rows += [number[instance], place - memory.starts[instance]]
     table = np.stack(rows)
-    return table[:, np.lexsort(table)].tobytes() + machine.clocks.clock.tobytes()
+    found = sha256(np.ascontiguousarray(table[:, np.lexsort(table)]).tobytes())
+    steps = machine.doings or []
+    if steps:
+        counts = [len(threads) for _, threads, _, _ in steps]
+        at, there = (np.repeat([step[which] for step in steps], counts) for which in (0, 3))
+        agents, words = (np.concatenate([step[which] for step in steps]) for which in (1, 2))
+        instance = np.where(there, memory.instance_of(words), 0)
+        table = np.stack((agents, at, np.where(there, number[instance], -1), words - there * memory.starts[instance]))
+        found.update(np.ascontiguousarray(table[:, np.argsort(agents, kind="stable")]).tobytes())
+    return found.digest()
 
 
 def _named(machine: Machine, at: int) -> tuple[str, int]:

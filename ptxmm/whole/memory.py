@@ -232,9 +232,15 @@ class Memory:
         self.known[there] = self.known[here] & ~unsure
         self.opaque[there] = self.opaque[here] & ~unsure
 
-    def lose(self, place: int, size: int) -> None:
-        """Nothing is known of ``size`` bytes at a place."""
-        self.known[place : place + size] = self.opaque[place : place + size] = False
+    def lose(self, places: Numbers, size: int) -> None:
+        """Nothing is known of ``size`` bytes at each place."""
+        index = places[:, None] + np.arange(size)
+        self.known[index] = self.opaque[index] = False
+
+    def clear(self, places: Numbers, size: int) -> None:
+        """Write zeros to ``size`` bytes at each place."""
+        index = places[:, None] + np.arange(size)
+        self.bytes[index], self.known[index] = 0, True
 
     def remote(self, places: Numbers, ctas: Numbers) -> Numbers:
         """The CTAs whose shared memory has ``places`` in the arena, where they are others than ``ctas``; else -1."""

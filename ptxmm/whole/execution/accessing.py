@@ -34,9 +34,9 @@ class Accessing(State):
 
     def __init__(
         self, launch: Launched, plan: Plan, waiting: Mapping[int, Poll], before: Accessing | None = None,
-        layout: int = 0, lenient: frozenset[str] | None = None,
+        layout: int = 0, lenient: frozenset[str] | None = None, compared: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(launch, before, layout)
+        super().__init__(launch, before, layout, compared)
         self.lenient: frozenset[str] = lenient if lenient is not None else before.lenient if before else frozenset()
         self.trace = Trace(self.clocks)
         self.plan, self.waiting, self.exact = plan, waiting, plan.exact
@@ -88,6 +88,7 @@ class Accessing(State):
             if (self.mode[cta * self.size : (cta + 1) * self.size] == ENDED).all():
                 thread = int(threads[ctas == cta][0])
                 raise Stopped("undefined", "shared memory of a CTA that has ended (5.1.7)", at, thread)
+        self.did(at, threads, places, places=True)
         return places
 
     def _rule(self, at: int, address: ops.Address) -> ops.Rule:

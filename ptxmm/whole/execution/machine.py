@@ -26,6 +26,7 @@ from ptxmm.whole.execution.asynchronous.tensormaps import Tensormaps
 from ptxmm.whole.execution.barriers.mbarriers import Mbarriers
 from ptxmm.whole.execution.barriers.meeting import Meeting
 from ptxmm.whole.execution.deriving import Deriving
+from ptxmm.whole.execution.detours import Detours
 from ptxmm.whole.execution.grids import Grids
 from ptxmm.whole.execution.locations import Locations
 from ptxmm.whole.execution.polls import Poll
@@ -46,9 +47,9 @@ class Machine(Accessing):
 
     def __init__(
         self, launch: Launched, plan: Plan, waiting: Mapping[int, Poll], before: Machine | None = None,
-        layout: int = 0, lenient: frozenset[str] | None = None,
+        layout: int = 0, lenient: frozenset[str] | None = None, compared: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(launch, plan, waiting, before, layout, lenient)
+        super().__init__(launch, plan, waiting, before, layout, lenient, compared)
         same = isinstance(before, Machine) and before.launch is launch
         self._deriving = Deriving(self)
         self.locations: Locations = Locations(self, self._deriving, before.locations if before and same else None)
@@ -57,6 +58,8 @@ class Machine(Accessing):
         self.grids = Grids(self)
         self.copies = Copies(self)
         self.products = Products(self, self.copies)
+        barred = self.products.touching.keys() | self.kernel.code.refused.keys()
+        self._detours = Detours(self, self.scalars, frozenset(barred))
         self.tensormaps = Tensormaps(self)
         self.tensorcore = Tensorcore(self, self.copies)
         self.leads = self.elects and not plan.exact and ELECT_FIRST not in self.lenient
@@ -133,8 +136,12 @@ class Machine(Accessing):
 
     def _execute(self, at: int, threads: Numbers) -> None:
         op = self.body[at]
-        chosen = threads
         self.regions.leave(at, threads)
+        if op.guard is not None:
+            threads = self._detours.taken(op, op.guard, at, threads)
+            if not len(threads):
+                return
+        chosen = threads
         if op.guard is not None:
             holds = self.truth(at, threads, op.guard.register) ^ op.guard.negated
             chosen = threads[holds]
@@ -154,6 +161,8 @@ class Machine(Accessing):
             words = [word for word in op.source.text.split() if not word.startswith("@")]
             name = words[0] if words else type(op).__name__
             raise Stopped("unsupported", f"`{name.rstrip(';')}` is not followed in a whole launch yet", at)
+        if self.doings is not None and not isinstance(op, (*ops.COMPUTING, ops.Branch)):
+            self.did(at, chosen, chosen)
         if at in self.products.touching:
             self.products.touch(at, chosen)
         if chosen[-1] >= self.count and isinstance(op, _TOGETHER):

@@ -96,8 +96,7 @@ def store_tile(machine: Accessing, op: ops.WmmaStore, at: int, threads: Numbers)
         for number in range(len(lanes)):
             machine.trace.same[machine.trace.count + number] = -1 - machine.trace.count - number // WARP_SIZE
         machine.trace.add(at, WRITE, places + offset, size, lanes)
-        for place in (places[::WARP_SIZE] + offset).tolist():
-            machine.memory.lose(place, size)
+        machine.memory.lose(places[::WARP_SIZE] + offset, size)
         machine.overwrite(places + offset, size, at)
 
 

@@ -117,11 +117,9 @@ class Scalars:
             if isinstance(op, ops.StoreBulk) and (places % ops.BULK_UNIT).any():
                 raise Stopped("unsupported", op.misaligned, at, int(here[0]))
             machine.trace.add(at, WRITE, places, size, here)
-            for place in places.tolist():
-                machine.memory.lose(place, size)
-                if isinstance(op, ops.StoreBulk):
-                    machine.memory.bytes[place : place + size] = 0
-                    machine.memory.known[place : place + size] = True
+            machine.memory.lose(places, size)
+            if isinstance(op, ops.StoreBulk):
+                machine.memory.clear(places, size)
             machine.overwrite(places, size, at)
 
     def atomic(self, op: ops.Atomic, at: int, threads: Numbers) -> None:

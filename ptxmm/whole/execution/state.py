@@ -53,8 +53,9 @@ class State:
     found, by thread; ``decisions``: what was executed or not because of them. ``history``: what is done to
     synchronize, if that is asked for."""
 
-    def __init__(self, launch: Launched, before: State | None = None, layout: int = 0) -> None:
-        """``before``: another execution of the same launch; ``layout``: as of ``Memory``."""
+    def __init__(self, launch: Launched, before: State | None = None, layout: int = 0, compared: bool = False) -> None:
+        """``before``: another execution of the same launch; ``layout``: as of ``Memory``; ``compared``: it is asked
+        what the threads do, and not in which order."""
         kernel = launch.kernel
         self.launch, self.kernel, self.body = launch, kernel, kernel.code.body
         self.size, self.count = launch.size, launch.ctas * launch.size
@@ -74,7 +75,7 @@ class State:
         self.elects = any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in self.body)
         self.leads = False
         warps = -(-self.size // WARP_SIZE)
-        self.clocks = Clocks(self.count, self.size, warps if self.elects else 0)
+        self.clocks = Clocks(self.count, self.size, warps if self.elects else 0, compared)
         self.cta = self.memory.cta = self.clocks.cta
         self.every = len(self.cta)
         self.pc = np.zeros(self.every, np.int64)
@@ -88,6 +89,9 @@ class State:
         self.undecided: Stopped | None = None
         self.exact = True
         self.history: History | None = None
+        self.doings: list[tuple[int, Numbers, Numbers, bool]] | None = [] if compared else None
+        """What threads do but compute, if that is asked for: the instruction, who executes it, and of each a number
+        that it is about, or a place (in the last column)."""
         self._registers: dict[str, Value] = {}
         self.origins: dict[str, dict[int, Origin]] = {}
         self.decisions: dict[tuple[Origin, int], Decision] = {}
@@ -249,8 +253,16 @@ class State:
                 self.decisions[key] = Decision(alike, True, at, thread)
         return words
 
-    def sure(self, value: Value, at: int, what: str) -> Words:
-        """The numbers of a value that all else depends on."""
+    def sure(self, value: Value, at: int, what: str, threads: Numbers | None = None) -> Words:
+        """The numbers of a value that all else depends on, in ``threads`` if they are the same wherever the variables
+        lie."""
         if not value.known.all():
             raise Stopped("undecided", f"{what} depends on a value that is not worked out", at)
+        if threads is not None:
+            self.did(at, threads, value.words)
         return value.words
+
+    def did(self, at: int, threads: Numbers, numbers: Numbers | Words, places: bool = False) -> None:
+        """What ``threads`` do at an instruction."""
+        if self.doings is not None:
+            self.doings.append((at, threads, numbers.astype(np.int64), places))

@@ -88,9 +88,10 @@ class Clocks:
     """The clock of each agent; at first these are ``threads`` threads, ``size`` in a CTA, then ``leaders`` more for
     each CTA, which are as threads."""
 
-    def __init__(self, threads: int, size: int, leaders: int = 0) -> None:
+    def __init__(self, threads: int, size: int, leaders: int = 0, still: bool = False) -> None:
+        """``still``: nobody asks for the order, so that only the clocks go on; everything comes after all else."""
         ctas = threads // size
-        self.threads = threads + ctas * leaders
+        self.threads, self._still = threads + ctas * leaders, still
         self.clock = np.ones(self.threads, np.int32)
         parts = np.arange(threads, dtype=np.int64), np.arange(ctas * leaders, dtype=np.int64)
         self.cta = np.concatenate((parts[0] // size, parts[1] // max(leaders, 1)))
@@ -126,6 +127,8 @@ class Clocks:
 
     def views(self, agents: Numbers) -> Numbers:
         """The view that each of ``agents`` has, by its number."""
+        if self._still:
+            return np.zeros(len(agents), np.int64)
         for kind in self._fenced:
             for agent in agents[self._fenced[kind][agents] > 0].tolist():
                 one = np.array([agent])
@@ -165,7 +168,7 @@ class Clocks:
 
     def acquire(self, agents: Numbers, releases: Collection[Release]) -> None:
         """Each of ``agents`` comes after all ``releases``."""
-        if not releases:
+        if not releases or self._still:
             return
         for agent, view in zip(agents.tolist(), self.views(agents).tolist(), strict=True):
             self._seen[agent] = self.joined(int(self.cta[agent]), view, releases)
@@ -271,6 +274,8 @@ class Clocks:
 
     def _known(self, views: Numbers, others: Numbers) -> Rows:
         """The clock of each of ``others`` up to which a view has it."""
+        if self._still:
+            return self.clock[others]
         ctas = self.cta[others]
         home, own, row = self._views.rows[views].T
         vectors = np.where(home == ctas, own, self._others.rows[row, ctas])
@@ -279,6 +284,8 @@ class Clocks:
 
     def _joined(self, home: int, agents: Numbers, stepping: Numbers) -> int:
         """What ``agents`` have seen, and done if they are ``stepping``, as a view of the CTA ``home``."""
+        if self._still:
+            return NOTHING
         views = np.unique(self._seen[agents])
         layers = self._join_layers(home, views)
         for kind, fenced in self._fenced.items():
@@ -307,6 +314,8 @@ class Clocks:
 
     def _join(self, home: int, views: Numbers, agents: Numbers, clocks: Numbers, layers: Mapping[Layer, int]) -> int:
         """A view of the CTA ``home`` with what ``views`` have and ``agents`` did up to ``clocks``."""
+        if self._still:
+            return NOTHING
         table = self._views.rows[views[views != NOTHING]]
         if (table[:, 0] == home).all() and len(np.unique(table[:, 2])) == 1 and (self.cta[agents] == home).all():
             own, row = self._maximum(table[:, 1]), int(table[0, 2])

@@ -93,12 +93,11 @@ def unordered(
     if not len(found):
         return
     device = clusters * 0 if devices is None else devices
-    check = _Check(found, clocks, levels, clusters, device, proxies, pipelined(pipes), free)
+    check = _Check(found, clocks, levels, clusters, device, proxies, pipelined(pipes), free, same)
     level = levels[found.instruction]
     other = (found.proxy != 0) | (found.agent >= clocks.threads) | ((level != WEAK) & (found.kind == READ))
-    shared = np.unique(found.cell[same >= 0])
-    other |= not transitive
-    apart = np.isin(found.cell, found.cell[other]) | np.isin(found.cell, shared)
+    other |= (same >= 0) | (not transitive)
+    apart = np.isin(found.cell, found.cell[other])
     near = np.flatnonzero(~apart)
     kind = np.where(level[near] != WEAK, ATOMIC, found.kind[near])
     starts = np.ones(len(near), np.bool_)
@@ -110,17 +109,9 @@ def unordered(
         yield from check.all(near[before], near[behind])
     for run in np.flatnonzero((kind[first] == ATOMIC) & (last - first > 1)).tolist():
         yield from check.among(near[first[run] : last[run]])
-    copied = np.unique(found.cell[(found.proxy != 0) | (found.agent >= clocks.threads) | (not transitive)])
-    copied = np.setdiff1d(copied, shared)
-    seen: set[bytes] = set()
-    for first, end in np.searchsorted(found.cell, np.stack((shared, shared + 1), axis=1)).tolist():
-        # Which of the accesses write the same, whatever that is in this cell.
-        equal = np.unique(np.append(-1, same[first:end]), return_inverse=True)[1]
-        alike = check.alike(first, end) + equal.tobytes()
-        if alike not in seen:
-            seen.add(alike)
-            yield from check.differing(first, end, same)
-    for cell in np.setdiff1d(found.cell[apart], np.union1d(copied, shared)).tolist():
+    copied = (found.proxy != 0) | (found.agent >= clocks.threads) | (same >= 0) | (not transitive)
+    copied = np.unique(found.cell[copied])
+    for cell in np.setdiff1d(found.cell[apart], copied).tolist():
         yield from check.every(slice(*np.searchsorted(found.cell, (cell, cell + 1))))
     bounds = np.searchsorted(found.cell, np.stack((copied, copied + 1), axis=1))
     yield from check.latest(*bounds.T)
@@ -190,6 +181,7 @@ class _Check(Struct):
     proxies: Sequence[str]
     pipelined: Flags
     free: bool
+    same: Numbers
 
     def all(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
         """Those pairs that are not ordered."""
@@ -206,67 +198,71 @@ class _Check(Struct):
         """All pairs of one cell: strong accesses need not be ordered."""
         yield from self.among(np.arange(len(self.found))[cell])
 
-    def alike(self, first: int, end: int) -> bytes:
-        """What the order of the accesses of a cell, from ``first`` to ``end``, depends on."""
-        found = self.found
-        parts = [column[first:end].tobytes() for column in self._history()]
-        return b"".join((*parts, (found.place[first:end] - found.cell[first:end]).tobytes()))
-
     def _history(self) -> tuple[Numbers, ...]:
         """What the order of the accesses of a cell depends on, but where they are in it."""
         it = self.found
         return it.agent, it.clock, it.view, it.kind, it.instruction, it.proxy, it.size, it.pipe
 
     def latest(self, first: Numbers, end: Numbers) -> Iterator[tuple[int, int]]:
-        """What is not ordered of the accesses of cells that copies access, each from ``first`` to ``end``: what
-        precedes a copy need not precede what follows it. So each access is compared with the latest ones before it of
-        each agent; who knows of them knows of all. Of cells that have the same history one is looked at."""
-        rows, numbers = _ranges(first, end)
-        extents = self._extents(rows, numbers)
-        chosen = self._unlike(rows, extents, first, end)
-        rows, extents = rows[chosen], extents[chosen]
+        """What is not ordered of the accesses of cells that copies access, or writes of the ``same`` value, each from
+        ``first`` to ``end``: what precedes a copy need not precede what follows it, nor one of such writes the next. So
+        each access is compared with the latest ones before it of each agent; who knows of them knows of all. Of cells
+        that have the same history one is looked at."""
         found = self.found
+        rows, numbers = _ranges(first, end)
+        extents = self._alike(rows, numbers, found.place, found.size)
+        equal = np.where(self.same[rows] < 0, -1, self._alike(rows, numbers, self.same))
+        chosen = self._unlike(rows, (extents, equal), first, end)
+        rows, numbers, extents, equal = (column[chosen] for column in (rows, numbers, extents, equal))
         columns = found.agent, found.kind, found.instruction, found.pipe
-        keys = (*(column[rows] for column in columns), extents, numbers[chosen])
+        keys = (*(column[rows] for column in columns), extents, equal, numbers)
         order = np.lexsort((rows, *keys))
         alike = np.logical_and.reduce([np.diff(key[order]) == 0 for key in keys])
-        until = end[numbers[chosen]] - 1
+        until = end[numbers] - 1
         until[order[:-1][alike]] = rows[order[1:][alike]]
-        counts = until - rows
+        # What only reads conflicts with writes alone.
+        reads = found.kind[rows] == READ
+        yield from self._behind(rows[reads], until[reads], rows[~reads])
+        yield from self._behind(rows[~reads], until[~reads], rows)
+
+    def _behind(self, rows: Numbers, until: Numbers, others: Numbers) -> Iterator[tuple[int, int]]:
+        """What is not ordered of accesses and those of ``others`` that come behind each, up to one of them."""
+        begin, end = (np.searchsorted(others, bound, "right") for bound in (rows, until))
+        reach = np.cumsum(end - begin)
         at = 0
         while at < len(rows):
-            stop = at + max(1, int(np.searchsorted(np.cumsum(counts[at : at + _PAIRS]), _PAIRS, "right")))
-            which, behind = rows[at:stop], until[at:stop]
-            later, mine = _ranges(which + 1, behind + 1)
-            yield from self._weak(which[mine], later)
+            stop = at + max(1, int(np.searchsorted(reach[at:] - (reach[at - 1] if at else 0), _PAIRS, "right")))
+            later, mine = _ranges(begin[at:stop], end[at:stop])
+            yield from self._weak(rows[at:stop][mine], others[later])
             at = stop
 
     def _weak(self, before: Numbers, behind: Numbers) -> Iterator[tuple[int, int]]:
-        """Those pairs that conflict and that are neither morally strong nor ordered."""
-        found = self.found
-        weak = ((found.kind[before] != READ) | (found.kind[behind] != READ)) & ~self._strong(before, behind)
+        """Those pairs that are neither morally strong nor ordered, nor writes of the ``same`` value."""
+        apart = (self.same[before] < 0) | (self.same[before] != self.same[behind])
+        before, behind = before[apart], behind[apart]
+        weak = ~self._strong(before, behind)
         before, behind = before[weak], behind[weak]
         order = np.lexsort((before, behind))
         yield from self.all(before[order], behind[order])
 
-    def _extents(self, rows: Numbers, numbers: Numbers) -> Numbers:
-        """For each access a number that it has in common with those of the same bytes in its cell, the same in cells
-        that are alike."""
-        place, size = self.found.place[rows], self.found.size[rows]
-        order = np.lexsort((rows, size, place, numbers))
+    def _alike(self, rows: Numbers, numbers: Numbers, *columns: Numbers) -> Numbers:
+        """For each access a number that it has in common with those that are alike in some columns in its cell, the
+        same in cells that are alike."""
+        parts = (numbers, *(column[rows] for column in columns))
+        order = np.lexsort((rows, *parts[::-1]))
         fresh = np.ones(len(order), np.bool_)
-        fresh[1:] = np.logical_or.reduce([np.diff(column[order]) != 0 for column in (numbers, place, size)])
+        fresh[1:] = np.logical_or.reduce([np.diff(part[order]) != 0 for part in parts])
         heads = np.flatnonzero(fresh)
         first = np.empty(len(rows), np.int64)
         first[order] = rows[order[heads[np.cumsum(fresh) - 1]]]
         starts = np.flatnonzero(np.append(True, np.diff(numbers) != 0)) if len(rows) else np.zeros(0, np.int64)
         return first - rows[starts][numbers]
 
-    def _unlike(self, rows: Numbers, extents: Numbers, first: Numbers, end: Numbers) -> Flags:
-        """Which accesses are of cells that have another history than all cells before them."""
+    def _unlike(self, rows: Numbers, columns: Sequence[Numbers], first: Numbers, end: Numbers) -> Flags:
+        """Which accesses are of cells that have another history than all cells before them, in ``columns`` as well."""
         if not len(rows):
             return np.zeros(0, np.bool_)
-        parts = np.stack((*(column[rows] for column in self._history()), extents))
+        parts = np.stack((*(column[rows] for column in self._history()), *columns))
         lengths = end - first
         starts = np.cumsum(lengths) - lengths
         inside = np.arange(len(rows)) - np.repeat(starts, lengths)
@@ -287,16 +283,6 @@ class _Check(Struct):
         new[representative] = True
         chosen: Flags = new[cells]
         return chosen
-
-    def differing(self, first: int, end: int, same: Numbers) -> Iterator[tuple[int, int]]:
-        """What is not ordered of the accesses of one cell but for writes of the ``same`` value: as these need not be
-        ordered, all pairs of others are compared."""
-        for number in range(first + 1, end):
-            others = np.arange(first, number)
-            if same[number] >= 0:
-                others = others[same[first:number] != same[number]]
-            if others.size:
-                yield from self._against(number, others)
 
     def _against(self, number: int, others: Numbers) -> Iterator[tuple[int, int]]:
         """What of ``others`` conflicts with an access and is not ordered."""

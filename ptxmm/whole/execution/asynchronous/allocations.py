@@ -70,7 +70,7 @@ class Allocations:
 
     def _columns(self, operand: ops.Operand, at: int, lanes: Numbers) -> int:
         value = self.machine.operand(operand, ops.U32, lanes)
-        numbers = self.machine.sure(value, at, "the number of columns")
+        numbers = self.machine.sure(value, at, "the number of columns", lanes)
         columns = int(numbers[0])
         if (numbers != columns).any() or not _LEAST <= columns <= _MOST or columns & (columns - 1):
             message = f"{columns} columns: all lanes give the same power of two from {_LEAST} to {_MOST} ({_SECTION})"

@@ -7,6 +7,8 @@ each way to learn of that; the clock of the agent is the number of the group.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from msgspec.structs import replace
 
@@ -15,7 +17,7 @@ from ptxmm.ptx import ops
 from ptxmm.ptx.ops.copies import BULK_ALIGNMENT as _UNIT
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
-from ptxmm.whole.execution.asynchronous.tensors import Transfer, straight, tiled
+from ptxmm.whole.execution.asynchronous.tensors import Spans, Transfer, straight, tiled
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.lenient import ISSUE
 from ptxmm.whole.order.clocks import NOTHING, Release
@@ -82,7 +84,7 @@ class Copies:
         sizes = np.full(len(threads), op.size, np.int64)
         if op.source_size is not None:
             given = machine.operand(op.source_size, ops.U32, threads)
-            sizes = machine.sure(given, at, "the source size of this copy").astype(np.int64)
+            sizes = machine.sure(given, at, "the source size of this copy", threads).astype(np.int64)
             if (wrong := np.flatnonzero(sizes > op.size)).size:
                 message = f"cp.async reads {sizes[wrong[0]]} bytes of {op.size}"
                 raise Stopped("undefined", message, at, int(threads[wrong[0]]))
@@ -173,9 +175,9 @@ class Copies:
                 machine.trace.add(
                     at, READ, np.array([moved.map]), ops.TENSORMAP_BYTES, reads, f"{TENSORMAP}.{moved.map}"
                 )
-            for frm, size in zip(*(part.tolist() for part in moved.reads), strict=True):
-                machine.trace.add(at, READ, np.array([frm]), size, reads, self._proxy(np.array([frm]), one))
-                self.note(at, np.array([frm]), reads)
+            for frm, size, proxy in self._alike(moved.reads, one):
+                machine.trace.add(at, READ, frm, size, np.repeat(reads, len(frm)), proxy)
+                self.note(at, frm, reads)
             machine.tell("copy", ("group", "bulk") if place is None else ("mbarrier", place), 0, at, one)
             targets = self._targets(op, at, one, moved, place)
             writers = [self._writer(thread, writes, place, target) for target, _ in targets]
@@ -211,7 +213,7 @@ class Copies:
         if op.mask is None or place is None:
             return [(moved, -1 if place is None else place)]
         machine = self.machine
-        mask = int(machine.sure(machine.operand(op.mask, _U16, thread), at, "the CTA mask of this copy")[0])
+        mask = int(machine.sure(machine.operand(op.mask, _U16, thread), at, "the CTA mask of this copy", thread)[0])
         found = []
         for rank in range(mask.bit_length()):
             if mask >> rank & 1:
@@ -268,7 +270,7 @@ class Copies:
             machine.places(near, space, moved.size, at, thread, _UNIT)
             return moved
         assert op.size is not None and op.src is not None and op.dst is not None
-        size = int(machine.sure(machine.operand(op.size, ops.U32, thread), at, "the size of this copy")[0])
+        size = int(machine.sure(machine.operand(op.size, ops.U32, thread), at, "the size of this copy", thread)[0])
         if size % _UNIT:
             raise Stopped("undefined", f"a bulk copy of {size} bytes, which is no multiple of {_UNIT}", at, one)
         if not size:
@@ -314,33 +316,44 @@ class Copies:
         agents = self._issued(thread, "mbarrier", place)
         return agents, agents
 
+    def _alike(self, spans: Spans, agents: Numbers) -> Iterator[tuple[Numbers, int, str]]:
+        """Where bytes begin, by how many they are and by which proxy an agent accesses them."""
+        memory, (starts, sizes) = self.machine.memory, spans
+        instances = memory.instance_of(starts)
+        for instance in np.unique(instances).tolist():
+            for size in np.unique(sizes[instances == instance]).tolist():
+                places = starts[(instances == instance) & (sizes == size)]
+                yield places, size, self._proxy(places, agents)
+
     def _write(self, op: ops.BulkCopy, at: int, moved: Transfer, agents: Numbers) -> None:
-        machine = self.machine
-        owners = set(machine.memory.instance_of(moved.to).tolist())
-        for to, size in zip(*(part.tolist() for part in moved.writes), strict=True):
-            places = np.array([to])
+        machine, number = self.machine, None
+        if op.reduction is None and SAME_VALUE in machine.lenient:
+            owners = set(machine.memory.instance_of(moved.to).tolist())
+            if owners.isdisjoint(machine.memory.instance_of(moved.frm).tolist()):
+                # Threads that execute the copy together: nothing writes its source between.
+                key = at, self._calls, *(part.tobytes() for part in (moved.frm, moved.to, moved.sizes))
+                number = self._same.setdefault(key, len(self._same))
+        for places, size, proxy in self._alike(moved.writes, agents):
             self._check_writable(places, at, agents)
-            proxy = self._proxy(places, agents)
             self.note(at, places, agents)
-            machine.memory.lose(to, size)
+            machine.memory.lose(places, size)
             if op.reduction is None:  # what is outside of the tensor is read as zeros (5.5.3.3)
-                machine.memory.bytes[to : to + size], machine.memory.known[to : to + size] = 0, True
+                machine.memory.clear(places, size)
             machine.overwrite(places, size, at)
-            if op.reduction is None:
-                if SAME_VALUE in machine.lenient and owners.isdisjoint(machine.memory.instance_of(moved.frm).tolist()):
-                    # Threads that execute the copy together: nothing writes its source between.
-                    parts = (moved.frm, moved.to, moved.sizes)
-                    key = at, self._calls, *(part.tobytes() for part in parts)
-                    machine.trace.same[machine.trace.count] = self._same.setdefault(key, len(self._same))
-                machine.trace.add(at, WRITE, places, size, agents, proxy)
-            else:
+            width = size
+            if op.reduction is not None:
                 assert moved.type is not None
-                elements = to + np.arange(0, size, moved.type.bytes)
-                every = np.full(len(elements), agents[0])
-                machine.trace.add(at, ATOMIC, elements, moved.type.bytes, every, proxy)
+                width = moved.type.bytes
+                places = (places[:, None] + np.arange(0, size, width)).ravel()
+            if number is not None:
+                first = machine.trace.count
+                machine.trace.same |= dict.fromkeys(range(first, first + len(places)), number)
+            kind = WRITE if op.reduction is None else ATOMIC
+            machine.trace.add(at, kind, places, width, np.repeat(agents, len(places)), proxy)
         if op.reduction is None:
-            for frm, to, size in zip(moved.frm.tolist(), moved.to.tolist(), moved.sizes.tolist(), strict=True):
-                self._move(np.array([to]), np.array([frm]), size)
+            for size in np.unique(moved.sizes).tolist():
+                here = moved.sizes == size
+                self._move(moved.to[here], moved.frm[here], size)
 
     def _check_writable(self, places: Numbers, at: int, agents: Numbers) -> None:
         """Nothing writes constants and parameters of kernels."""

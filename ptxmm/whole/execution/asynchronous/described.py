@@ -49,7 +49,7 @@ def multiplied(state: State, op: ops.TensorProduct, at: int, thread: Numbers) ->
     """What the instruction descriptor says (9.7.16.4.2 of PTX ISA 9.0). Raises ``Stopped`` where that is not known or
     not followed."""
     one = int(thread[0])
-    word = int(state.sure(state.operand(op.descriptor, _U32, thread), at, "the descriptor of this product")[0])
+    word = int(state.sure(state.operand(op.descriptor, _U32, thread), at, "the descriptor of this product", thread)[0])
     m, n = (word >> 24 & 31) << 4, (word >> 17 & 63) << 3
     step = 16 if op.kind == "kind::i8" and n > 32 else 8
     if m not in (64, 128) or not 8 <= n <= 256 or n % step:
@@ -64,7 +64,7 @@ def multiplied(state: State, op: ops.TensorProduct, at: int, thread: Numbers) ->
         raise Stopped("unsupported", "a transposed matrix of other elements than 16 bits is not followed yet", at, one)
     disabled = 0
     for number, operand in enumerate(op.disabled):
-        lanes = state.sure(state.operand(operand, _U32, thread), at, "the mask of lanes of this product")
+        lanes = state.sure(state.operand(operand, _U32, thread), at, "the mask of lanes of this product", thread)
         disabled |= int(lanes[0]) << 32 * number
     return Shape(m, n, (m, transposed[0], 2), (n, transposed[1], 2), disabled)
 

@@ -203,7 +203,7 @@ class Tensorcore:
             place = int(machine.places(op.address, op.space, ops.MBARRIER_BYTES, at, one)[0])
             places = [place]
             if op.mask is not None:
-                mask = int(machine.sure(machine.operand(op.mask, _U16, one), at, "the CTA mask of this commit")[0])
+                mask = int(machine.sure(machine.operand(op.mask, _U16, one), at, "the CTA mask of this commit", one)[0])
                 ranks = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
                 places = [int(self._copies.at_rank(np.array([place]), rank, at, one)[0]) for rank in ranks]
             agents = [self._copies.agent(thread, what) for what in ("tcgen05", "tcgen05.matrix")]

@@ -41,7 +41,7 @@ class Tensormaps:
             here = slice(place, place + TENSORMAP_BYTES)
             # What is not known of it is not, whichever of its fields it is.
             whole = memory.opaque[here].all() and not memory.open[here].any() and known and word < 1 << 8 * size
-            memory.lose(place, TENSORMAP_BYTES)
+            memory.lose(np.array([place]), TENSORMAP_BYTES)
             memory.opaque[here] = whole
             if whole:
                 field = slice(place + first, place + first + size)

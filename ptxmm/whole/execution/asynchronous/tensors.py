@@ -56,7 +56,7 @@ def coordinates(state: State, op: ops.BulkCopy, at: int, thread: Numbers) -> lis
     """Where the box begins in the tensor."""
     found = []
     for operand in op.coordinates:
-        words = state.sure(state.operand(operand, _S32, thread), at, "a coordinate of this copy")
+        words = state.sure(state.operand(operand, _S32, thread), at, "a coordinate of this copy", thread)
         found.append(int(extended(words, 32, 64).view(np.int64)[0]))
     return found
 

@@ -55,10 +55,13 @@ class CtaBarriers:
     def barrier(self, op: BarrierOp, at: int, threads: Numbers) -> None:
         """``barrier.cta``."""
         state = self.state
-        names = state.sure(state.operand(op.barrier, ops.U32, threads), at, "the number of the barrier").tolist()
+        names = state.sure(
+            state.operand(op.barrier, ops.U32, threads), at, "the number of the barrier", threads
+        ).tolist()
         counts: list[int | None] = [None] * len(threads)
         if op.count is not None:
-            counts = state.sure(state.operand(op.count, ops.U32, threads), at, "the count of the barrier").tolist()
+            value = state.operand(op.count, ops.U32, threads)
+            counts = state.sure(value, at, "the count of the barrier", threads).tolist()
             if any(state.own_size(cta) % WARP_SIZE for cta in np.unique(state.cta[threads]).tolist()):
                 message = "a barrier with a count in a CTA that is not made of whole warps is not followed yet"
                 raise Stopped("unsupported", message, at)

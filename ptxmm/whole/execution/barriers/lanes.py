@@ -28,6 +28,7 @@ class Lanes:
         if isinstance(op, ops.WarpExchange) and op.op == "activemask":
             self.state.assign(op.dst, threads, unknown(len(threads)))
             return
+        self.state.did(at, threads, self.state.operand(_membermask(op), ops.U32, threads).words)
         self.state.mode[threads] = WAITS
         for thread in threads.tolist():
             self._parked.setdefault(self.state.warp(thread), {})[thread] = at
@@ -37,8 +38,7 @@ class Lanes:
     def _mask(self, at: int, thread: int) -> int:
         op = self.state.body[at]
         assert isinstance(op, ops.WarpBarrier | ops.WarpExchange)
-        operand = op.mask if isinstance(op, ops.WarpBarrier) else op.operands[-1]
-        return int(self.state.sure(self.state.operand(operand, ops.U32, np.array([thread])), at, "the mask")[0])
+        return int(self.state.sure(self.state.operand(_membermask(op), ops.U32, np.array([thread])), at, "the mask")[0])
 
     def _meet(self, warp: int) -> None:
         """Let those lanes of a warp go on whose mask is complete."""
@@ -123,3 +123,7 @@ class Lanes:
         mask = self._mask(self._parked[warp][thread], thread)
         wanted = [t for t in state.members(warp) if mask >> t % state.size % WARP_SIZE & 1]
         return "other lanes of its mask", [t for t in wanted if t not in self._parked[warp]]
+
+
+def _membermask(op: ops.WarpBarrier | ops.WarpExchange) -> ops.Operand:
+    return op.mask if isinstance(op, ops.WarpBarrier) else op.operands[-1]

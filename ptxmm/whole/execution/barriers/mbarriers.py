@@ -47,7 +47,9 @@ class Mbarriers:
             for place, thread in zip(places.tolist(), threads.tolist(), strict=True):
                 self._invalidate(self._at(place, at, np.array([thread])), at, thread)
             return
-        counts = state.sure(state.operand(op.count, ops.U32, threads), at, "the count of this mbarrier").tolist()
+        counts = state.sure(
+            state.operand(op.count, ops.U32, threads), at, "the count of this mbarrier", threads
+        ).tolist()
         for place, thread, count in zip(places.tolist(), threads.tolist(), counts, strict=True):
             name = self.name(place)
             if not 1 <= count <= _MOST:
@@ -57,7 +59,7 @@ class Mbarriers:
                 raise Stopped("undefined", f"{name} is initialised again without mbarrier.inval", at, thread)
             if old is not None and not everything(old).known(state, np.array([thread])).all():
                 state.doubt(f"the invalidation of {name} does not precede this", at, thread)
-            state.memory.lose(place, _BYTES)
+            state.memory.lose(np.array([place]), _BYTES)
             first = Completed(Moments(), Moments()), Completed(Moments(), Moments())
             clock = int(state.clocks.clock[thread])
             agent = self._inits.get(thread)
@@ -117,7 +119,7 @@ class Mbarriers:
             raise Stopped("undefined", message, at, int(far[0]))
 
     def _number(self, operand: ops.Operand, threads: Numbers, at: int, what: str) -> Numbers:
-        return self.state.sure(self.state.operand(operand, ops.U32, threads), at, what).astype(np.int64)
+        return self.state.sure(self.state.operand(operand, ops.U32, threads), at, what, threads).astype(np.int64)
 
     def _give(self, register: ops.Reg | None, it: Mbarrier, threads: Numbers) -> None:
         """Give the threads the state of ``it`` in its present phase: a number that means nothing else."""
@@ -185,7 +187,7 @@ class Mbarriers:
             here = threads[places == place]
             it = self._at(place, at, here)
             if op.parity is not None:
-                parity = state.sure(state.operand(op.parity, ops.U32, here), at, "the parity of this wait")
+                parity = state.sure(state.operand(op.parity, ops.U32, here), at, "the parity of this wait", here)
                 if (wrong := np.flatnonzero(parity > 1)).size:
                     raise Stopped("undefined", f"a parity of {parity[wrong[0]]}", at, int(here[wrong[0]]))
                 targets = it.phase - (parity.astype(np.int64) != it.phase & 1)
