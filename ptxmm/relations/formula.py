@@ -177,8 +177,10 @@ class Clauses:
 
     def literal(self, formula: Formula) -> int:
         """The literal that is true only if ``formula`` holds (defined in that direction)."""
-        stack = [formula]
         number, arguments, defined = self.number, self.formulas.arguments, self._defined
+        if formula in defined:
+            return number[formula] if formula > 0 else -number[-formula]
+        stack = [formula]
         while stack:
             item = stack.pop()
             if item in defined:
