@@ -1,5 +1,5 @@
-"""Random kernels of two or three CTAs that look at flags once and do something or not, for whole launches
-(``test_whole``)."""
+"""Random kernels of two or three CTAs that look at flags once, or wait for one of several values, and do something or
+not, for whole launches (``test_whole_glances``)."""
 
 from __future__ import annotations
 
@@ -75,3 +75,34 @@ def glances(seed: int) -> str:
     parts = [*first, "ret;", "B:", *second, "ret;", "C:", *third, "ret;"]
     body = "\n".join(parts).replace("; ", ";\n").replace(": ", ":\n")
     return HEAD.format(grid=grid, d=2, f=4) + _BRANCHES + body + "\n}\n"
+
+
+def look_backs(seed: int) -> str:
+    """Three tiles of a scan by decoupled look-back, with one fault or two in most of them: each gives its own number
+    (1), then the sum of all up to it (2); the last one goes back until it finds a sum."""
+    rng = random.Random(f"look-backs/{seed}")
+    faulty = rng.random() < 0.6
+
+    def part(right: str, *wrong: str) -> str:
+        return rng.choice(wrong) if faulty and rng.random() < 0.2 else right
+
+    def gives(tile: int, value: int) -> str:
+        if rng.random() < 0.5:
+            order = part("release.gpu", "relaxed.gpu", "release.cta")
+            return f"st.{order}.global.u32 [%d2+{4 * tile}], {value};"
+        return f"{part(_FENCE, 'fence.acq_rel.cta;', '')} st.relaxed.gpu.global.u32 [%d2+{4 * tile}], {value};"
+
+    def finds(tile: int, label: str) -> str:
+        order, fence = rng.choice((("acquire", ""), ("relaxed", part(_FENCE, ""))))
+        look = f"ld.{part(order, 'relaxed')}.gpu.global.u32 %r4, [%d2+{4 * tile}];"
+        return f"{label}: {look} setp.eq.u32 %p3, %r4, 0; @%p3 bra {label}; {fence}"
+
+    first = f"st.global.u32 [%d1], 1; {gives(0, 2)}"
+    own, back = "st.global.u32 [%d1+4], 2;", "ld.global.u32 %r10, [%d1]; add.u32 %r9, %r9, %r10;"
+    second = f"{own} {gives(1, 1)} {finds(0, 'L')} mov.u32 %r9, 2; {back} st.global.u32 [%d1+12], %r9; {gives(1, 2)}"
+    found = part("eq.u32 %p2, %r4, 2", "ne.u32 %p2, %r4, 2", "ge.u32 %p2, %r4, 1")
+    third = f"{finds(1, 'M')} setp.{found}; @%p2 bra S; ld.global.u32 %r9, [%d1+4]; {finds(0, 'N')} {back} bra E;"
+    third += " S: ld.global.u32 %r9, [%d1+12]; E: st.global.u32 [%d1+8], %r9;"
+    parts = [first, "ret;", "B:", second, "ret;", "C:", third, "ret;"]
+    body = "\n".join(parts).replace("; ", ";\n").replace(": ", ":\n")
+    return HEAD.format(grid=3, d=4, f=4) + _BRANCHES + body + "\n}\n"

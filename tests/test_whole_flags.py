@@ -176,7 +176,11 @@ CASES = {
     ),
     "one of two offsets": (
         "st.relaxed.gpu.global.u32 [%d2], 4; st.relaxed.gpu.global.u32 [%d2], 8;",
-        wait("relaxed.gpu") + "cvt.u64.u32 %d5, %r3; add.u64 %d6, %d1, %d5; st.global.u32 [%d6], 1;", None,
+        wait("relaxed.gpu") + "cvt.u64.u32 %d5, %r3; add.u64 %d6, %d1, %d5; st.global.u32 [%d6], 1;", "race-free",
+    ),
+    "one of two offsets, the second one is written": (
+        "st.global.u32 [%d1+8], 2; st.relaxed.gpu.global.u32 [%d2], 4; st.relaxed.gpu.global.u32 [%d2], 8;",
+        wait("relaxed.gpu") + "cvt.u64.u32 %d5, %r3; add.u64 %d6, %d1, %d5; st.global.u32 [%d6], 1;", "race",
     ),
     "an address by a load": (
         WRITE + "st.relaxed.gpu.global.u32 [%d2], 1;",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from ptxmm.whole.analysis import whole
 from tests import random_glances
 from tests.random_looks import HEAD
 from tests.support import model_named
-from tests.test_whole import compare
+from tests.test_whole import answer, compare
 from tests.test_whole_flags import FENCE, GIVE, READ, WRITE, look, wait
 
 _BRANCHES = """\
@@ -51,6 +52,9 @@ TWICE = (  # a flag is set, then it is not
     look("relaxed.gpu") + "setp.ne.u32 %p2, %r3, 1; @%p2 bra X;\nst.global.u32 [%d1], 1;\nX:\n"
     + look("relaxed.gpu") + "setp.ne.u32 %p2, %r3, 0; @%p2 bra Y;\nst.global.u32 [%d1+4], 1;\nY:\n"
 )  # fmt: skip
+ONE = WRITE + GIVE
+TWO = WRITE.replace("%d1", "%d1+4") + given(0, 2)
+PART = "setp.ne.u32 %p3, %r3, 2; @%p3 bra P; ld.global.u32 %r9, [%d1+4]; P: ld.global.u32 %r9, [%d1];\n"
 CASES = {
     "looks once": ((WRITE + GIVE, glance(READ)), "race-free"),
     "looks once, then a fence": ((WRITE + GIVE, glance(FENCE + READ, how="relaxed.gpu")), "race-free"),
@@ -98,6 +102,13 @@ CASES = {
         (WRITE + GIVE, glance("bra D;", glance("bra D;", "bra DE;", label="T")) + "D: " + READ + "DE:"),
         "race-free",
     ),
+    "waits for one of two values": ((ONE + TWO, wait() + PART), "race-free"),
+    "waits for one of two values, relaxed": ((ONE + TWO, wait("relaxed.gpu") + PART), "race"),
+    "waits for one of two values, then a fence": ((ONE + TWO, wait("relaxed.gpu") + FENCE + PART), "race-free"),
+    "the first value is given without release": ((ONE.replace("release", "relaxed") + TWO, wait() + PART), "race"),
+    "the second value is given without release": ((ONE + TWO.replace("release", "relaxed"), wait() + PART), "race"),
+    "the second value is for both": ((ONE + TWO, wait() + PART.replace("u32 %p3, %r3, 2", "u32 %p3, %r3, 1")), "race"),
+    "the second value too early": ((ONE + given(0, 2) + OTHER, wait() + PART), "race"),
     "found and lost": ((given(0, how="relaxed.gpu"), TWICE), "race-free"),
 }
 """What each CTA does, and the answer; None: any but that it is race-free."""
@@ -167,11 +178,22 @@ def test_outcomes_are_bounded(tmp_path: Path) -> None:
     assert "in more than 64 ways together" in str(found.reason)
 
 
-def test_random_glances(tmp_path: Path) -> None:
-    assert sum(compare(tmp_path / "k.ptx", random_glances.glances(seed), 5) for seed in range(40)) >= 36
+_RANDOM = [(random_glances.glances, 40, 36), (random_glances.look_backs, 15, 13)]
+
+
+@pytest.mark.parametrize(("make", "count", "least"), _RANDOM)
+def test_random_glances(make: Callable[[int], str], count: int, least: int, tmp_path: Path) -> None:
+    assert sum(compare(tmp_path / "k.ptx", make(seed), 5) for seed in range(count)) >= least
+
+
+def test_look_backs_are_decided(tmp_path: Path) -> None:
+    """What is right is race-free, and of what is not little is left open."""
+    found = [answer(tmp_path / "k.ptx", random_glances.look_backs(seed)).answer for seed in range(15)]
+    assert found.count("race-free") == 7
+    assert found.count("undecided") <= 1
 
 
 @pytest.mark.slow
-def test_many_random_glances(tmp_path: Path, shift: int) -> None:
-    seeds = range(10_000 + shift, 11_000 + shift)
-    assert sum(compare(tmp_path / "k.ptx", random_glances.glances(seed), 20) for seed in seeds) >= 900
+@pytest.mark.parametrize("make", [make for make, _, _ in _RANDOM])
+def test_many_random_glances(make: Callable[[int], str], tmp_path: Path, shift: int) -> None:
+    assert sum(compare(tmp_path / "k.ptx", make(seed), 20) for seed in range(10_000 + shift, 10_500 + shift)) >= 440

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.polls import Poll
-from ptxmm.whole.execution.rounds import Explored, Slots
+from ptxmm.whole.execution.rounds import Exit, Explored, Slots
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.order.clocks import Release
 from ptxmm.whole.order.options import Option, Options, Unclear
@@ -148,7 +148,8 @@ class _Narrowing:
             ending = trial.ending[read.waited.slot]
             if ending is None:
                 raise Unclear("it may not look there")
-            found += self.options.of(read, ending.__contains__)
+            liked = {value for value in ending if self._likes(read)(value)}
+            found += self.options.of(read, liked.__contains__)
         return found
 
     def _likes(self, read: Read) -> Callable[[int], bool]:
@@ -157,16 +158,24 @@ class _Narrowing:
         return (lambda _: True) if chosen is None else chosen.likes
 
     def _values(self, key: Key) -> frozenset[int]:
-        """All that a read may find. Raises ``Unclear``."""
+        """All that a read may find, in a loop that waits at any time. Raises ``Unclear``."""
         if key not in self._found:
-            found = self.options.of(self.reads[key], self._likes(self.reads[key]))
+            read = self.reads[key]
+            found = self.options.of(read, self._likes(read) if read.waited is None else lambda _: True)
             self._found[key] = frozenset(value for option in found for value in option.values)
         return self._found[key]
+
+    def _results(self, key: Key) -> frozenset[int]:
+        """All that a read may find, in a loop that waits at last. Raises ``Unclear``."""
+        read = self.reads[key]
+        if read.waited is None:
+            return self._values(key)
+        return frozenset(value for option in self._options(read) for value in option.values)
 
     def _cases(self, reads: Iterable[Key]) -> Iterator[dict[Key, int]]:
         """What some reads may find, together. Raises ``Unclear``."""
         keys = list(dict.fromkeys(reads))
-        every = [sorted(self._values(key)) for key in keys]
+        every = [sorted(self._results(key)) for key in keys]
         if prod(map(len, every)) > _MOST_CASES:
             raise Unclear("too many values may be there")
         for values in product(*every):
@@ -203,7 +212,7 @@ class _Narrowing:
             return bool(origin.given({key: found})) if len(reads) == 1 else found == word
 
         try:
-            words = sorted(self._values(key))
+            words = sorted(self._results(key))
         except Unclear:
             words = [word]
         one, other = (next((w for w in words if function(w) is holds), None) for holds in (True, False))
@@ -225,7 +234,7 @@ class _Narrowing:
             if rounds.stuck(poll, trial.explored, waited.slots, lasting):
                 message = "this loop may miss what it waits for in another schedule"
                 raise Stopped("undecided", message, first.at, first.thread)
-        exits = [way for trial in trials for way in trial.explored.exits]
+        exits = [way for trial in trials for way in trial.explored.exits if self._may_end(way, first, party)]
         if len({way.fences for way in exits}) > 1:
             message = "which fences come between this loop and what is behind it depends on the schedule"
             raise Stopped("undecided", message, first.at, first.thread)
@@ -233,7 +242,7 @@ class _Narrowing:
         columns = zip(poll.outputs, zip(*(way.words for way in exits), strict=True), strict=True) if exits else ()
         more = {name for name, words in columns if len(set(words)) > 1} - forgotten
         forgotten |= more
-        changed = bool(more)
+        changed = bool(more) | self._leave(poll, first, exits, len(party))
         for slot, read in enumerate(party):
             assert read.waited is not None
             key = poll.start, read.waited.loads
@@ -249,6 +258,26 @@ class _Narrowing:
                     changed |= self._acquired(read, self._options(read))
                 except Unclear:
                     changed |= self._acquired(read, None)
+        return changed
+
+    def _may_end(self, way: Exit, read: Read, party: list[Read]) -> bool:
+        """Whether a loop may end so, as far as that is chosen."""
+        look = way.looks[0] if len(party) == 1 else None
+        return look is None or self._likes(read)(look.value)
+
+    def _leave(self, poll: Poll, read: Read, exits: list[Exit], slots: int) -> bool:
+        """Keep what registers are by what a loop that waits for one location finds at last; whether that is new."""
+        changed = False
+        if slots != 1 or any(way.looks[0] is None for way in exits):
+            return changed
+        for number, name in enumerate(poll.outputs):
+            if name in self.plan.forgotten[poll.start] - poll.kept:
+                found: dict[int, int | None] = {}
+                for way in exits:
+                    value, word = way.looks[0].value if way.looks[0] else 0, way.words[number]
+                    found[value] = word if found.setdefault(value, word) == word else None
+                changed |= self.plan.left.get((read.key, name)) != found
+                self.plan.left[read.key, name] = found
         return changed
 
     def _weaken(self, key: tuple[int, tuple[int, ...]], loads: set[tuple[int, bool]]) -> bool:

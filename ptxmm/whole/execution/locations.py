@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 import numpy as np
 from msgspec import Struct
 
@@ -13,17 +16,22 @@ from ptxmm.whole.execution.polls import Outcome, Poll
 from ptxmm.whole.execution.rounds import Place, Rounds, Slots
 from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import Value
-from ptxmm.whole.order.origins import Inputs, Key, Origin, Result, concrete
-from ptxmm.whole.order.strong import Chosen, Location, Waited
+from ptxmm.whole.order.origins import Derived, Inputs, Key, Origin, Result, Words, concrete
+from ptxmm.whole.order.strong import Chosen, Glance, Location, Waited
 from ptxmm.whole.order.trace import READ
 
 _MOST_PLACES = 256
 """So many places a thread comes to in a loop before one of its registers counts as unknown."""
 
 
+def _left(words: Words, left: Mapping[int, int | None]) -> int | None:
+    """What a loop that waits leaves in a register, by what its last look has found."""
+    return None if words[0] is None else left.get(words[0])
+
+
 class Waiter(Struct):
     """A thread in a loop that waits: its ``place`` there, the loads that have looked at each slot, the ``locations`` of
-    these, the ``slots`` of each load, and the registers that it began with."""
+    these, the ``slots`` of each load, and the registers that it began with; which ``glance`` it is, if it is one."""
 
     thread: int
     poll: Poll
@@ -32,6 +40,7 @@ class Waiter(Struct):
     locations: tuple[Location, ...]
     slots: Slots
     inputs: Inputs
+    glance: Glance | None
 
 
 class Locations:
@@ -45,6 +54,7 @@ class Locations:
         self._older: dict[int, int] = {}
         self._patient: list[int] = []
         self._hasty = False
+        self._choosy: dict[int, tuple[Waiter, int | None]] = {}
         self.expecting: dict[Location, dict[int, int | None]] = {}
         """The threads that wait until they find what is chosen for them, with a word of that if one is known."""
         self.rounds: Rounds = Rounds(machine, before.rounds if before else None)
@@ -94,6 +104,11 @@ class Locations:
     def pretend(self) -> bool:
         """Let a thread find what is chosen for it though nobody has written that; whether there is one. If nobody does
         later, there is no such execution."""
+        for waiter, word in [*self._choosy.values()]:
+            if not self.machine.exact and self._finds(waiter, word):
+                for watched in waiter.locations:
+                    self._parked.get(watched, {}).pop(waiter.thread, None)
+                return True
         for threads in self.expecting.values():
             for thread, word in threads.items():
                 if word is not None and not self.machine.exact:
@@ -101,6 +116,10 @@ class Locations:
                     del threads[thread]
                     return True
         return False
+
+    def unmet(self) -> list[int]:
+        """The threads that wait until they find what is chosen for them."""
+        return [*self._choosy, *(thread for each in self.expecting.values() for thread in each)]
 
     def _liked(self, location: Location, chosen: Chosen) -> int | None:
         """What was there before of what is chosen."""
@@ -175,7 +194,9 @@ class Locations:
                 for load, here in places.items()
             }
             inputs = tuple(self._deriving.part(name, thread) for name in poll.inputs)
-            self._goes(Waiter(thread, poll, (at, concrete(inputs)), {}, tuple(slots), found, inputs))
+            glance = thread, at, self._glances.get((thread, at), 0) + 1
+            one = glance if len(slots) == 1 and poll.vote is None else None
+            self._goes(Waiter(thread, poll, (at, concrete(inputs)), {}, tuple(slots), found, inputs, one))
 
     def _places(self, poll: Poll, op: ops.Load, at: int, threads: Numbers) -> dict[int, Numbers]:
         """Where the loads of a loop are: none of their addresses changes in it."""
@@ -227,16 +248,37 @@ class Locations:
                 )
             (outcome,) = outcomes
             if outcome.at == poll.end:
-                self._ends(waiter, outcome)
-                return
+                chosen = None if waiter.glance is None else self.machine.plan.chosen.get(waiter.glance)
+                if chosen is None or chosen.likes(found[0]):
+                    self._ends(waiter, outcome, found[0])
+                    return
+                older = None if self.machine.exact else self._liked(waiter.locations[0], chosen)
+                if self._finds(waiter, older):
+                    return
+                self._choosy[thread] = waiter, chosen.word
+                break
             waiter.place = outcome.at, outcome.words
         self.machine.mode[thread], self.machine.pc[thread] = WAITS, waiter.place[0] + 1
         for location in waiter.locations:
             self._parked.setdefault(location, {})[thread] = waiter
 
-    def _ends(self, waiter: Waiter, outcome: Outcome) -> None:
-        """A loop that waits ends."""
+    def _finds(self, waiter: Waiter, word: int | None) -> bool:
+        """A loop that waits finds what is not there, if that ends it; whether it does."""
+        if word is None:
+            return False
+        (outcomes,) = self.rounds.after(waiter.poll, [(waiter.place, (word,))])
+        ends = [outcome for outcome in outcomes if outcome.at == waiter.poll.end]
+        if len(ends) != len(outcomes) or len(ends) != 1:
+            return False
+        self._ends(waiter, ends[0], word, there=False)
+        return True
+
+    def _ends(self, waiter: Waiter, outcome: Outcome, value: int, there: bool = True) -> None:
+        """A loop that waits ends, if it waits for one location with a ``value`` that is ``there`` or not."""
         thread, poll, machine = waiter.thread, waiter.poll, self.machine
+        self._choosy.pop(thread, None)
+        self._glances[thread, poll.start] = self._glances.get((thread, poll.start), 0) + 1
+        self._resume()
         one = np.array([thread])
         machine.mode[thread], machine.pc[thread] = RUNS, poll.end
         parties = [
@@ -263,7 +305,8 @@ class Locations:
             level, acquires = machine.plan.weakest.get((poll.start, loads)) or ends
             waited = Waited(poll.start, waiter.inputs, slot, waiter.slots)
             key = machine.strong.read(
-                "poll", at, location, thread, level, False, waited, free[slot], party, bool(looked)
+                "poll", at, location, thread, level, False, waited, free[slot], party, bool(looked) and there,
+                waiter.glance,
             )  # fmt: skip
             party = party or key
             acquired += [(location, level)] if acquires and looked else []
@@ -275,6 +318,10 @@ class Locations:
             known = word is not None and name not in forgotten
             known &= name not in poll.kept or isinstance(given.get(name), int)
             machine.assign(ops.Reg(name), one, Value(np.array([word or 0], np.uint64), np.array([known])))
+            left = None if known or party is None else machine.plan.left.get((party, name))
+            if party is not None and left is not None and (now := left.get(value)) is not None:
+                origin = Derived(partial(_left, left=left), (Result(party, value),), now)
+                machine.origins.setdefault(name, {})[thread] = origin
         for fence in outcome.fences:
             machine.order(machine.body[fence], fence, one)
 

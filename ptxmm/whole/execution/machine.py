@@ -97,8 +97,8 @@ class Machine(Accessing):
                         "this loop waits for what another thread does, which is not followed in a whole launch yet"
                     )
                     raise Stopped("unsupported", message, self._idle[1][idle[0]], idle[0])
-                if expecting := [thread for each in self.locations.expecting.values() for thread in each]:
-                    thread = expecting[0]
+                if unmet := self.locations.unmet():
+                    thread = unmet[0]
                     message = "whether this finds what it looks for depends on more than what others write"
                     raise Stopped("undecided", message, int(self.pc[thread]), thread)
                 if self.scalars.later:

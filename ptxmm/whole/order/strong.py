@@ -27,8 +27,8 @@ Arrival: TypeAlias = tuple[Location, int, int]
 """An atomic operation: its location, the thread, and the number of it among those of the thread there, from 1."""
 _NONE: Mapping[Arrival, frozenset[Arrival]] = {}
 Glance: TypeAlias = tuple[int, int, int]
-"""A load that is in no loop which waits: the thread, the instruction, and the number of it among those of the thread
-there, from 1."""
+"""A load that is in no loop which waits, or the last look of a loop that waits for one location: the thread, the
+instruction that it comes to first, and the number of it among those of the thread there, from 1."""
 INITIAL = -1
 """The thread of what is there before the launch."""
 
@@ -140,7 +140,8 @@ class Plan(Struct):
     the loads of a slot, how wide the scope is at least of the last one, and whether it acquires; ``loose``: those of
     them whose last value need not decide that the loop ends. ``late``: as ``allowed``, of late
     reads whatever depends on them (None: all that they find); ``open``: bytes whose values are not known, as they may
-    race without these. ``chosen``: what glances find, of all that they may; then nobody takes more than so many
+    race without these. ``left``: of loops that wait, and registers that they leave different, what these are by what
+    the last look has found. ``chosen``: what glances find, of all that they may; then nobody takes more than so many
     ``steps``."""
 
     exact: bool
@@ -153,6 +154,7 @@ class Plan(Struct):
     late: dict[tuple[Key, int], frozenset[Release]] | None = {}
     open: set[int] = set()
     loose: set[tuple[int, tuple[int, ...]]] = set()
+    left: dict[tuple[Key, str], dict[int, int | None]] = {}
     chosen: Mapping[Glance, Chosen] = _ALL
     steps: int = 0
 
