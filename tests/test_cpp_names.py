@@ -126,6 +126,24 @@ def test_variables_in_claims_and_objects(called: str) -> None:
     assert [dict(item.memory) for item in result.outcomes] == [{"tile": 5}]
 
 
+@pytest.mark.parametrize(
+    "launch",
+    [
+        'args = ["ns::out"]\n[objects]\nout = "u32"\n',
+        '[objects]\n"ns::out" = "u32"\n',
+        '[objects]\nout = "u32"\n[check]\ncondition = "exists (ns::out == 0)"\n',
+    ],
+)
+def test_a_qualified_variable_is_told_its_name(launch: str) -> None:
+    comments = "".join(f"// ptxmm: {row}\n" for row in launch.splitlines())
+    text = (
+        f".version 8.5\n.target sm_90\n.address_size 64\n{comments}.visible .entry k(.param .u64 p)\n{{\n  ret;\n}}\n"
+    )
+    with pytest.raises(PtxmmError) as caught:
+        parse(text, "k.ptx")
+    assert "last part of its name" in (caught.value.hint or "")
+
+
 def test_objects_of_the_launch_keep_their_name() -> None:
     """An object that an argument points to is no variable of the module, which has its long name then."""
     toml = (

@@ -189,6 +189,9 @@ class Cursor:
         elif first.kind == "name" and self.at(":", 1):
             thread = self.next().text
             self.next()
+            if self.at(":"):
+                hint = "a variable of a namespace is called by the last part of its name"
+                raise self.unexpected("a register or location", hint=hint)
         elif first.text in LEVELS and self.peek(1).kind == "number":
             path = self.path()
             self.need(":", hint="a qualified location is written `cta 1:s`")

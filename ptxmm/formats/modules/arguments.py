@@ -70,10 +70,17 @@ def _scalar(table: Table, key: str, value: object) -> Scalar:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str) and place(value) is None:
-        raise table.error(key, f"`{value}` is neither an object nor an object and an offset", 'as in "out+4"')
+        hint = _last_part(value) or 'as in "out+4"'
+        raise table.error(key, f"`{value}` is neither an object nor an object and an offset", hint)
     if isinstance(value, int | float | str):
         return value
     raise table.error(key, "a value is a number or the name of an object")
+
+
+def _last_part(name: str) -> str | None:
+    """The mend for the name of a variable in C++ with those of its namespaces."""
+    last = name.rpartition("::")[2]
+    return f'call it by the last part of its name: "{last}"' if "::" in name and _PLACE.fullmatch(last) else None
 
 
 def arguments_of(table: Table) -> tuple[Argument, ...]:
@@ -124,7 +131,7 @@ def object_of(table: Table, name: str, value: object) -> ObjectSpec:
     """The object ``name`` that ``value`` describes. Raises ``PtxmmError``."""
     span = table.span(name)
     if _PLACE.fullmatch(name) is None or "+" in name:
-        raise at(f"`{name}` is not a name", span, kind="format")
+        raise at(f"`{name}` is not a name", span, kind="format", hint=_last_part(name))
     if isinstance(value, str):
         value = {"type": value}
     if not isinstance(value, dict):

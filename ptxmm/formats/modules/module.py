@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
+from ptxmm.formats.modules.flags import alone, told_apart
 from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.kernel import Kernel, Reading, named, same_value, terms
 from ptxmm.formats.modules.launch import Launch
@@ -117,7 +118,7 @@ def _specialized(
     observed: list[list[frozenset[str]]] = []
     for kernel in kernels:
         observed.append(_observed(kernel, sum(map(len, observed))))
-    codes = [pruned(kernel.code, frozenset().union(*own)) for kernel, own in zip(kernels, observed, strict=True)]
+    codes = [_code(kernel, frozenset().union(*own)) for kernel, own in zip(kernels, observed, strict=True)]
 
     def made(memory: Unchanged | None) -> tuple[list[ThreadSource], dict[str, None], bool, dict[str, Object]]:
         threads: list[ThreadSource] = []
@@ -143,6 +144,12 @@ def _specialized(
         if left == memory:
             return found
         memory = left
+
+
+def _code(kernel: Kernel, names: frozenset[str]) -> Code:
+    """What counts of the instructions of ``kernel``, where the registers ``names`` do at its end."""
+    code = kernel.code if kernel.grid.size > 1 else alone(kernel.code)
+    return told_apart(pruned(code, names))
 
 
 def _bodies(threads: Sequence[ThreadSource]) -> list[Sequence[Op]]:
