@@ -93,6 +93,14 @@ TWICE = (
 )
 """Two warps arrive at a barrier of four, and come again."""
 
+ASK = "W: mbarrier.try_wait.parity.shared.b64 %p7, [empty], 1; @!%p7 bra W; "
+LATE = (
+    "@!%p2 bra L; " + ASK + "@!%p3 bra L; st.shared.u32 [%r2], 1; mbarrier.arrive.shared.b64 _, [full]; "
+    "L: setp.ne.u32 %p6, %r1, 32; @%p6 bra N; " + FULL + "ld.shared.u32 %r8, [%r2]; mbarrier.arrive.shared.b64 _, "
+    "[empty]; N: "
+)
+"""All lanes of a warp ask whether a slot is empty, and one of them fills it."""
+
 
 def judged(tmp_path: Path, body: str, *assume: str) -> WholeResult:
     path = tmp_path / "k.ptx"
@@ -116,6 +124,7 @@ CASES = [
         ("exit-waits",),
     ),
     (TWICE, "undefined", ("arrives-again",)),
+    (LATE, "undecided", ("warp-wait",)),
     (AGAIN.replace("READ", "@%p3 ld.shared.u32 %r8, [%r2]; "), "race", ("proxy-war=free",)),
     (AGAIN.replace("READ", "ld.shared.u32 %r8, [%r2]; "), "race", ("proxy-war=free", "wgmma-sync")),
     (AGAIN.replace("READ", "ld.shared.u32 %r8, [%r2]; fence.proxy.async.shared::cta; "), "race", ("wgmma-sync",)),
@@ -178,6 +187,26 @@ def test_real_races_stay(body: str, names: tuple[str, ...], tmp_path: Path) -> N
 def test_arrivals_of_one_warp(changed: str, word: str, tmp_path: Path) -> None:
     found = judged(tmp_path, changed, "arrives-again")
     assert found.answer == word, found
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        # Lanes that ask elsewhere, or at another time, or another warp.
+        (LATE.replace(ASK, "@%p3 bra W; " + ASK.replace("W", "V") + "bra L; " + ASK), "undecided"),
+        (LATE.replace(ASK, "@%p3 bra W; nanosleep.u32 9; ld.shared.u32 %r9, [s+4]; bra W; M: " + ASK), "race-free"),
+        (LATE.replace("@!%p2 bra L; ", "and.b32 %r9, %r4, 1; setp.ne.u32 %p6, %r9, 0; @%p6 bra L; "), "undecided"),
+        # One lane goes on and asks again before the others.
+        (LATE.replace("N: ", "N: @%p3 bra W; ").replace("@!%p2 bra L; ", "@!%p2 bra L; @!%p3 bra X; ").replace(
+            "L: setp", "bra L; X: " + ASK.replace("W", "V") + "L: setp"), None),
+        # The order is that of the lane which goes on.
+        (LATE.replace("@!%p3 bra L; st.shared.u32 [%r2], 1; ", "st.shared.u32 [%r3], 1; @!%p3 bra L; ").replace(
+            "ld.shared.u32 %r8, [%r2]", "ld.shared.u32 %r8, [%r2+4]"), "race"),
+    ],
+)  # fmt: skip
+def test_lanes_that_ask_together(changed: str, word: str | None, tmp_path: Path) -> None:
+    found = judged(tmp_path, "mad.lo.u32 %r3, %r1, 4, %r2; " + changed, "warp-wait")
+    assert found.answer == word if word else found.answer != "race-free", found
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -44,6 +44,19 @@ def test_rows_and_phases(tmp_path: Path) -> None:
     assert len(waits) == 13 and reads[0] > waits[1].last and not found.timeline.left_out
 
 
+@pytest.mark.parametrize(
+    ("name", "marks"),
+    [
+        ("whole/tcgen05_two_stages", {("tcgen05.mma", "product"), ("tcgen05.ld", "read")}),
+        ("wgmma_tile", {("wgmma.mma_async", "product")}),
+    ],
+)
+def test_products_and_tensor_memory_are_marked(name: str, marks: set[tuple[str, str]]) -> None:
+    found = of(CUDA / f"{name}.ptx")
+    ticks = {tick for group in found.timeline.groups for row in group.rows for tick in row.ticks}
+    assert marks <= {(".".join(tick.text.split(".")[:2]), tick.mark) for tick in ticks}, ticks
+
+
 def test_races_are_marked() -> None:
     found = of(CUDA / "tma_load_pipeline.wrong_no_proxy_fence.ptx")
     ((one, other),) = found.timeline.races

@@ -15,14 +15,17 @@ from ptxmm.whole.explain.timeline import Mark, Row, Span, Timeline
 _LEFT, _COLUMN, _ROW, _LANE, _HEAD = 190.0, 18.0, 26.0, 18.0, 24.0
 _CHARACTER = 6.2
 _MARKS: dict[Mark, tuple[str, str]] = {
-    "read": ("#0f7b3f", "reads shared memory"),
-    "write": ("#b35900", "writes shared memory"),
+    "read": ("#0f7b3f", "reads shared or tensor memory"),
+    "write": ("#b35900", "writes shared or tensor memory"),
+    "product": ("#8a4b08", "multiplies matrices"),
     "arrive": ("#7a3fb8", "arrives"),
     "copy": ("#1d5fc4", "issues a copy"),
     "commit": ("#1d5fc4", "commits a group"),
     "fence": ("#0b7285", "fence"),
 }
-_LETTERS: dict[Mark, str] = {"read": "R", "write": "W", "arrive": "A", "copy": "C", "commit": "G", "fence": "F"}
+_LETTERS: dict[Mark, str] = {
+    "read": "R", "write": "W", "product": "M", "arrive": "A", "copy": "C", "commit": "G", "fence": "F",
+}  # fmt: skip
 _STYLE = (
     "text{font:11px ui-monospace,Menlo,Consolas,monospace;fill:#1f2328}.title{font-weight:bold;font-size:13px}"
     ".quiet{fill:#57606a}.mark{fill:#fff;font-size:9px;text-anchor:middle}.line{stroke:#d0d7de}"
@@ -96,7 +99,7 @@ def _picture(report: Drawn, top: float) -> tuple[list[str], tuple[float, float]]
         parts.append(f'<path class="race" d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}"/>')
         parts += [f'<circle class="race" cx="{x:.1f}" cy="{at:.1f}" r="9"/>' for x, at in ends]
     parts.append(_legend(y + 20.0))
-    return parts, (max(width, 880.0), y + 32.0 - top)
+    return parts, (max(width, 1200.0), y + 32.0 - top)
 
 
 def _races(report: Drawn) -> list[str]:

@@ -18,6 +18,8 @@
   though 8.9.4 does not list it.
 - ``warp-copy``: ``tensormap.cp_fenceproxy`` is one copy of its warp, behind what all of its lanes did before and before
   what they do behind it (9.7.14.16 says that they wait for each other, and not who copies).
+- ``warp-wait``: lanes of a warp that come to a wait for an mbarrier together ask together, and get one answer
+  (9.7.14.15.16 says nothing of a warp, and a lane that asks later may ask for another phase).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from ptxmm.formats.modules.launch import (
     EXIT_WAITS,
     SAME_VALUE,
     WARP_COPY,
+    WARP_WAIT,
     WGMMA_SYNC,
     Launch,
 )
@@ -63,6 +66,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "(several threads make the same copy)",
         WGMMA_SYNC: f"rests on {WGMMA_SYNC}: assumed in the launch it gives no race "
         "(wgmma.wait_group comes between, which all threads of the warpgroup execute)",
+        WARP_WAIT: f"rests on {WARP_WAIT}: assumed in the launch it is decided "
+        "(lanes of a warp that come to a wait for an mbarrier together get one answer)",
         WARP_COPY: f"rests on {WARP_COPY}: assumed in the launch it gives no race "
         "(tensormap.cp_fenceproxy copies once for the warp, and its lanes meet there)",
     }

@@ -20,6 +20,7 @@ from ptxmm.formats.modules.launch import (
     NO_TIMEOUT,
     SAME_VALUE,
     WARP_COPY,
+    WARP_WAIT,
     WGMMA_SYNC,
     Launch,
 )
@@ -38,7 +39,7 @@ from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.isa import names_read
 from ptxmm.ptx.ops import Sym
 
-_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, EXIT_WAITS, ARRIVES_AGAIN)
+_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, WARP_WAIT, EXIT_WAITS, ARRIVES_AGAIN)
 """The assumptions that every verdict names."""
 _NOWHERE = Span(1, 1, 2)
 

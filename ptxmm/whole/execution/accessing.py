@@ -45,7 +45,7 @@ class Accessing(State):
         self.memory.known &= ~self.memory.open
         self.memory.opaque &= ~self.memory.open
         self.leaders = Leaders(self)
-        self.mbarriers = Mbarriers(self, self.strong, self.leaders)
+        self.mbarriers = Mbarriers(self, self.strong, self.leaders, self.lenient)
         self.kept = Kept(self)
         self.carried = Carried(self)
         self.regions = Regions(self, self.strong)

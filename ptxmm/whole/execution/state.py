@@ -106,10 +106,10 @@ class State:
         if self.history is not None:
             self.history.add(kind, what, number, at, agents)
 
-    def doubt(self, message: str, at: int | None, thread: int) -> None:
+    def doubt(self, message: str, at: int | None, thread: int, rests: frozenset[str] = frozenset()) -> None:
         """This execution goes on, but says nothing of others."""
         if self.undecided is None:
-            self.undecided = Stopped("undecided", message, at, thread)
+            self.undecided = Stopped("undecided", message, at, thread, rests=rests)
 
     def unordered(self, message: str, at: int, thread: int, rests: frozenset[str] = frozenset()) -> None:
         """Something undefined, for nothing orders it."""

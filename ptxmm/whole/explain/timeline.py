@@ -1,7 +1,8 @@
 """What the warps of a launch did when, in one execution: for a picture.
 
 Time is counted in instructions: those that several warps execute together are one step, and steps in which nothing
-synchronizes or accesses shared memory are left out. Warps that do the same are one row, and so are CTAs.
+synchronizes, or accesses shared memory or tensor memory, are left out. Warps that do the same are one row, and so are
+CTAs.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import numpy as np
 from msgspec import Struct
 
 from ptxmm.program.placement import WARP_SIZE
+from ptxmm.ptx import ops
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.order.history import Event
-from ptxmm.whole.order.trace import READ
+from ptxmm.whole.order.trace import READ, TENSOR
 
 MOST_ROWS, MOST_COLUMNS = 24, 110
 """So many rows of warps and columns of steps are drawn."""
-Mark = Literal["arrive", "copy", "commit", "fence", "read", "write"]
+Mark = Literal["arrive", "copy", "commit", "fence", "read", "write", "product"]
 _MARKS: Mapping[str, Mark] = {
     "arrive": "arrive", "copy": "copy", "commit": "commit", "fence": "fence", "proxy": "fence",
-    "read": "read", "write": "write",
+    "read": "read", "write": "write", "product": "product",
 }  # fmt: skip
 
 
@@ -156,18 +158,23 @@ class _Drawing:
     def _step(self, row: int) -> int:
         return int(np.searchsorted(self.history.starts, row, "right"))
 
-    def _accesses(self) -> list[tuple[int, int, int, bool]]:
-        """What warps access in shared memory, and what races: warp, step, instruction, whether it reads."""
-        columns = self.machine.trace.columns()
-        shared = self.machine.memory.is_shared(columns["place"])
-        raced = {row for pair in self.races for row, _ in pair}
-        found = {}
-        for row in np.flatnonzero(shared | np.isin(np.arange(len(shared)), sorted(raced))).tolist():
-            agent = int(columns["agent"][row])
-            if agent < self.machine.clocks.threads:
-                key = self._warp(agent), self._step(row), int(columns["instruction"][row])
-                found[key] = bool(columns["kind"][row] == READ)
-        return [(*key, reads) for key, reads in found.items()]
+    def _accesses(self) -> list[tuple[int, int, int, Mark]]:
+        """What warps access in shared memory and in tensor memory, their products, and what races: warp, step,
+        instruction, and what it does."""
+        machine, columns = self.machine, self.machine.trace.columns()
+        products = [at for at, op in enumerate(machine.body) if isinstance(op, ops.TensorProduct | ops.Wgmma)]
+        tensor = [number for number, name in enumerate(machine.trace.proxies) if name == TENSOR]
+        # They are made by agents of their own, but told where the warp issues them.
+        issued = np.isin(columns["instruction"], products) | np.isin(columns["proxy"], tensor)
+        shared = machine.memory.is_shared(columns["place"]) & (columns["agent"] < machine.clocks.threads)
+        raced = np.isin(np.arange(len(shared)), sorted({row for pair in self.races for row, _ in pair}))
+        found: dict[tuple[int, int, int], Mark] = {}
+        for row in np.flatnonzero(issued | shared | (raced & (columns["agent"] < machine.clocks.threads))).tolist():
+            at = int(columns["instruction"][row])
+            reads = bool(columns["kind"][row] == READ)
+            key = self._warp(int(columns["agent"][row])), self._step(row), at
+            found[key] = "product" if at in products else "read" if reads else "write"
+        return [(*key, mark) for key, mark in found.items()]
 
     def _warp(self, agent: int) -> int:
         return self.machine.warp(self.machine.copies.thread(agent))
@@ -175,9 +182,9 @@ class _Drawing:
     def _all(self) -> Iterable[tuple[int, _Done]]:
         """All that warps do, in order: the warp, and when it does what."""
         every: list[tuple[int, _Done]] = []
-        for warp, step, at, reads in self.rows:
+        for warp, step, at, mark in self.rows:
             if step in self.column:
-                every.append((warp, _Done(step, "read" if reads else "write", "", 0, at)))
+                every.append((warp, _Done(step, mark, "", 0, at)))
         for event in self.history.events:
             if event.kind in ("complete", "read", "write"):
                 continue

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ptxmm.formats.modules.kernel import observed
+from ptxmm.formats.modules.launch import WARP_WAIT
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.whole.arrays import Flags, Numbers
@@ -30,10 +31,10 @@ _ODD = 0x9E3779B97F4A7C15
 
 
 class Mbarriers:
-    """The mbarriers of the launch of ``state``."""
+    """The mbarriers of the launch of ``state``; ``lenient``: what is assumed (see there)."""
 
-    def __init__(self, state: State, strong: Strong, leaders: Leaders) -> None:
-        self.state, self._strong, self._leaders = state, strong, leaders
+    def __init__(self, state: State, strong: Strong, leaders: Leaders, lenient: frozenset[str]) -> None:
+        self.state, self._strong, self._leaders, self._lenient = state, strong, leaders, lenient
         self._found: dict[int, Mbarrier] = {}
         self._tokens: dict[int, tuple[Mbarrier, int]] = {}
         self._inits: dict[int, int] = {}
@@ -302,9 +303,14 @@ class Mbarriers:
         if not some(it.done, it.done.behind(state, it.needed)).all():
             message = f"in which phase of {it.name} its bytes are counted depends on the schedule"
             self.state.doubt(message, at, thread)
-        if not it.done.behind(state, it.before.waits).any(axis=0).all():
-            message = f"phase {it.phase} of {it.name} may be complete before a wait for phase {it.phase - 1} asks"
-            self.state.doubt(message, at, thread)
+        asked = np.asarray(it.done.behind(state, it.before.waits).any(axis=0))
+        if not asked.all():
+            # Of lanes that ask together one is enough.
+            together = {key for key, known in zip(self._warps(it.before.waits), asked.tolist(), strict=True) if known}
+            able = together.issuperset(self._warps(it.before.waits))
+            if not able or WARP_WAIT not in self._lenient:
+                message = f"phase {it.phase} of {it.name} may be complete before a wait for phase {it.phase - 1} asks"
+                self.state.doubt(message, at, thread, frozenset({WARP_WAIT} if able else ()))
         if it.bytes > _MOST or not it.begun:
             self.state.doubt(
                 f"how the counts of {it.name} change in phase {it.phase} depends on the schedule", at, thread
@@ -324,6 +330,10 @@ class Mbarriers:
         for wait, threads in waiting:
             state.mode[threads] = RUNS
             self._pass(it, wait, threads)
+
+    def _warps(self, waits: Moments) -> list[tuple[int, int]]:
+        """For each of some waits when it was, and in which warp."""
+        return [(turn, self.state.warp(lane)) for turn, lane in zip(waits.turns, waits.threads, strict=True)]
 
     def name(self, place: int) -> str:
         """What the mbarrier at a place is called."""
