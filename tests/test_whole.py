@@ -458,6 +458,23 @@ SHARED = """\
         ("L: ld.volatile.shared.u32 %r4, [%r2]; setp.eq.u32 %p1, %r1, 99; @!%p1 bra L;", "unsupported", "waits for"),
         ("atom.shared.add.u32 %r4, [%r2], 1; setp.eq.u32 %p1, %r4, 0; @%p1 exit;", "undecided", None),
         ("red.shared.add.u32 [%r2], 1;", "race-free", None),
+        ("red.shared.add.noftz.bf16x2 [%r2], %r1;", "race-free", None),
+        ("atom.shared.add.noftz.bf16x2 %r4, [%r2], %r1; bar.sync 0; ld.shared.u32 %r5, [%r2];", "race-free", None),
+        ("red.shared.add.noftz.bf16x2 [%r2], %r1; ld.shared.u32 %r5, [%r2];", "race", None),
+        ("red.shared.add.noftz.bf16x2 [%r2], %r1; fence.acq_rel.cta;", "unsupported", "atomic operations on vectors"),
+        (
+            "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], 5; bar.sync 0; red.shared.add.u32 [%r2], 1; "
+            "bar.sync 0; ld.shared.u32 %r5, [%r2]; setp.ne.u32 %p2, %r5, 69; @%p2 st.shared.u32 [%r2], 1;",
+            "race-free",
+            None,
+        ),
+        (
+            "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], 5; bar.sync 0; red.shared.add.u32 [%r2], 1; "
+            "red.shared.max.u32 [%r2], 1; bar.sync 0; ld.shared.u32 %r5, [%r2]; setp.ne.u32 %p2, %r5, 69; "
+            "@%p2 st.shared.u32 [%r2], 1;",
+            "undecided",
+            None,
+        ),
         ("fence.acq_rel.gpu; st.shared.u32 [%r2], 1;", "race", None),
         ("sin.approx.f32 %f1, 0f3F800000; setp.gt.f32 %p1, %f1, 0f00000000; @%p1 exit;", "undecided", None),
         ("L: bra L;", "unsupported", None),

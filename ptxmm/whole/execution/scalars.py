@@ -6,6 +6,7 @@ import numpy as np
 
 from ptxmm.events.explicit.values import arithmetic
 from ptxmm.ptx import ops
+from ptxmm.ptx.isa import names_read
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.locations import Locations
@@ -29,6 +30,11 @@ class Scalars:
         self.stored: dict[tuple[int, int, int, int, int], set[int | None]] = {}
         self.later: list[int] = []
         self.racing = machine.kernel.same_value
+        launch = machine.kernel.launch
+        self._alone = launch.condition is None and not launch.robust and not machine.waiting
+        self._alone &= not any(map(_looks, machine.body)) and not _taken(machine)
+        """Whether nobody looks at what strong accesses leave: no thread, so that nothing synchronizes by them, and no
+        claim."""
         self._arrived: set[Arrival] = set()
         self._arrivals: dict[tuple[Location, int], int] = {}
 
@@ -127,7 +133,8 @@ class Scalars:
         what they leave does not, if all do the same orderless operation."""
         size = op.type.bytes
         if len(op.operands) > 1 or op.packed > 1 or size > 8:
-            raise Stopped("unsupported", "atomic operations on vectors are not followed in a whole launch yet", at)
+            self._vector(op, at, threads)
+            return
         places = self.machine.places(op.address, op.space, size, at, threads)
         self.machine.changes += 1
         if self.machine.plan.last or self.machine.plan.chosen:
@@ -140,6 +147,9 @@ class Scalars:
         same = ORDERLESS.index(op.op) + 1 + 8 * op.type.signed if orderless else _OTHER
         found: dict[int, Origin] = {}
         self.machine.kept.forget(places, size)
+        if self._alone and op.op != "cas" and self.machine.history is None:
+            self._change(op, at, places, threads, value, same)
+            return
         for number, place in enumerate(places.tolist()):
             thread, here, location = int(threads[number]), np.array([place]), (place, size)
             self.locations.watch(location)
@@ -171,6 +181,40 @@ class Scalars:
             if register is not None:
                 self.machine.origins.setdefault(register.name, {}).update(found)
 
+    def _vector(self, op: ops.Atomic, at: int, threads: Numbers) -> None:
+        """Atomic operations on the elements of a vector, each for itself (9.7.14.5)."""
+        machine, size, count = self.machine, op.type.bytes, len(op.operands) * op.packed
+        if not self._alone or size > 8:
+            raise Stopped("unsupported", "atomic operations on vectors are not followed in a whole launch yet", at)
+        places = machine.places(op.address, op.space, size * count, at, threads)
+        machine.changes += 1
+        machine.kept.forget(places, size * count)
+        for here in (places + size * number for number in range(count)):
+            machine.trace.add(at, ATOMIC, here, size, threads)
+            machine.memory.store(here, size, np.zeros(len(here), np.uint64), np.zeros(len(here), np.bool_))
+            machine.changed[here[:, None] + np.arange(size)] = _OTHER
+        for register in op.dst:
+            machine.assign(register, threads, unknown(len(threads)))
+
+    def _change(
+        self, op: ops.Atomic, at: int, places: Numbers, threads: Numbers, value: Value, same: int
+    ) -> None:  # fmt: skip
+        """What atomic operations leave in memory, of which nobody keeps a log."""
+        machine, size = self.machine, op.type.bytes
+        machine.trace.add(at, ATOMIC, places, size, threads)
+        for place in np.unique(places).tolist():
+            rows = np.flatnonzero(places == place)
+            here, certain = np.array([place]), same != _OTHER and bool(value.known[rows].all())
+            words, known = machine.memory.load(here, size)
+            certain &= bool(known[0]) and set(machine.changed[place : place + size].tolist()) <= {0, same}
+            word = int(words[0]) if certain else 0
+            for other in value.words[rows].tolist() if certain else ():
+                word = arithmetic.compute(op.op, op.type, word, other)
+            machine.memory.store(here, size, np.array([word], np.uint64), np.array([certain]))
+            machine.changed[place : place + size] = same
+        for register in op.dst:
+            machine.assign(register, threads, unknown(len(threads)))
+
     def _swapped(self, op: ops.Atomic, old: int | None, thread: int) -> bool | None:
         """Whether a ``cas`` writes, if that is known; of other executions it is not."""
         if op.op != "cas" or old is None or not self.machine.plan.exact:
@@ -194,3 +238,17 @@ class Scalars:
         self.machine.mode[self.later] = RUNS
         self.later = []
         return True
+
+
+def _looks(op: ops.Op) -> bool:
+    """Whether an instruction may order others by what it finds, or what others find."""
+    if isinstance(op, ops.Load | ops.Atomic | ops.Store) and op.sem in ("acquire", "release", "acq_rel"):
+        return True
+    loud = ops.Fence | ops.ProxyFence | ops.TensormapFence | ops.TensormapCopyFence | ops.BulkCopy | ops.AsyncStore
+    return isinstance(op, loud) or (isinstance(op, ops.Load) and op.scope is not None)
+
+
+def _taken(machine: Accessing) -> bool:
+    """Whether something is made of what an atomic operation returns."""
+    given = {register.name for op in machine.body if isinstance(op, ops.Atomic) for register in op.dst if register}
+    return not given.isdisjoint(set[str]().union(*(names_read(op) for op in machine.body)))

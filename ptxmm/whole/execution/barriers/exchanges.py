@@ -47,25 +47,21 @@ def _bits(lanes: list[int]) -> int:
 
 
 def _shuffled(mode: str, lanes: list[int], value: Value, shift: Value, clamp: Value) -> tuple[Value, Value]:
-    where = {lane: at for at, lane in enumerate(lanes)}
-    words, known = np.zeros(len(lanes), np.uint64), np.zeros(len(lanes), np.bool_)
-    ranges, sure = np.zeros(len(lanes), np.uint64), shift.known & clamp.known
-    for at, lane in enumerate(lanes):
-        source, in_range = _source(mode, lane, int(shift.words[at]), int(clamp.words[at]))
-        ranges[at] = in_range
-        if source in where:  # else it is no lane that takes part, and the value is undefined
-            words[at], known[at] = value.words[where[source]], value.known[where[source]]
-    return Value(words, known & sure), Value(ranges, sure)
-
-
-def _source(mode: str, lane: int, shift: int, clamp: int) -> tuple[int, bool]:
-    """The lane whose value is taken, and whether the one that was asked for is in range (9.7.10.6)."""
-    b, c, segment = shift & _LANE, clamp & _LANE, clamp >> 8 & _LANE
+    """The lanes whose values are taken, and whether those that were asked for are in range (9.7.10.6)."""
+    lane = np.array(lanes)
+    b, c, segment = (word.astype(np.int64) & _LANE for word in (shift.words, clamp.words, clamp.words >> np.uint64(8)))
     low = lane & segment
     high = low | (c & ~segment)
     wanted = {"up": lane - b, "down": lane + b, "bfly": lane ^ b}.get(mode, low | (b & ~segment))
     in_range = wanted >= high if mode == "up" else wanted <= high
-    return (wanted if in_range else lane), in_range
+    where = np.full(WARP_SIZE, -1)
+    where[lane] = np.arange(len(lanes))
+    taken = where[np.where(in_range, wanted, lane) & _LANE]
+    # From a lane that does not take part the value is undefined.
+    sure, part = shift.known & clamp.known, taken >= 0
+    return Value(np.where(part, value.words[taken], 0), value.known[taken] & part & sure), Value(
+        in_range.astype(np.uint64), sure
+    )
 
 
 def _voted(mode: str, lanes: list[int], truths: list[int]) -> Value:

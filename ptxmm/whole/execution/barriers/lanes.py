@@ -21,33 +21,38 @@ class Lanes:
 
     def __init__(self, state: State, leaders: Leaders) -> None:
         self.state, self._leaders = state, leaders
-        self._parked: dict[int, dict[int, int]] = {}
+        self._parked: dict[int, dict[int, tuple[int, int]]] = {}
+        """Of each warp the lanes that wait, each with where, and for which mask."""
 
     def execute(self, op: ops.WarpBarrier | ops.WarpExchange, at: int, threads: Numbers) -> None:
         """What the lanes of a mask execute together: each waits for the others."""
         if isinstance(op, ops.WarpExchange) and op.op == "activemask":
             self.state.assign(op.dst, threads, unknown(len(threads)))
             return
-        self.state.did(at, threads, self.state.operand(_membermask(op), ops.U32, threads).words)
+        member = self.state.operand(op.mask if isinstance(op, ops.WarpBarrier) else op.operands[-1], ops.U32, threads)
+        self.state.did(at, threads, member.words)
         self.state.mode[threads] = WAITS
-        for thread in threads.tolist():
-            self._parked.setdefault(self.state.warp(thread), {})[thread] = at
-        for warp in sorted({self.state.warp(thread) for thread in threads.tolist()}):
+        masks = self.state.sure(member, at, "the mask")
+        lanes = (threads % self.state.size % WARP_SIZE).astype(np.uint64)
+        if (apart := np.flatnonzero(masks >> lanes & np.uint64(1) == 0)).size:
+            message = "the mask does not have the lane itself"
+            raise Stopped("undefined", message, at, int(threads[apart[0]]), BARRIERS)
+        warps = np.array([*map(self.state.warp, threads.tolist())])
+        bounds = np.flatnonzero(np.diff(warps)) + 1
+        for here, wanted in zip(np.split(threads, bounds), np.split(masks, bounds), strict=True):
+            warp, mask = self.state.warp(int(here[0])), int(wanted[0])
+            if not self._parked.get(warp) and mask.bit_count() == len(here) and (wanted == wanted[0]).all():
+                self._pass(op, at, here, warp)
+                continue
+            new = zip(here.tolist(), wanted.tolist(), strict=True)
+            self._parked.setdefault(warp, {}).update((thread, (at, mask)) for thread, mask in new)
             self._meet(warp)
-
-    def _mask(self, at: int, thread: int) -> int:
-        op = self.state.body[at]
-        assert isinstance(op, ops.WarpBarrier | ops.WarpExchange)
-        return int(self.state.sure(self.state.operand(_membermask(op), ops.U32, np.array([thread])), at, "the mask")[0])
 
     def _meet(self, warp: int) -> None:
         """Let those lanes of a warp go on whose mask is complete."""
         parked, members = self._parked.get(warp, {}), self.state.members(warp)
         groups: dict[tuple[int, int], list[int]] = {}
-        for thread, at in parked.items():
-            mask, lane = self._mask(at, thread), thread % self.state.size % WARP_SIZE
-            if not mask >> lane & 1:
-                raise Stopped("undefined", "the mask does not have the lane itself", at, thread, BARRIERS)
+        for thread, (at, mask) in parked.items():
             # Barriers of one mask may stand at several places of the text (9.7.14.2); exchanges are one instruction.
             place = -1 if isinstance(self.state.body[at], ops.WarpBarrier) else at
             groups.setdefault((place, mask), []).append(thread)
@@ -57,19 +62,24 @@ class Lanes:
             if len(threads) + len(ended) < len(wanted):
                 continue
             together = np.array(sorted(threads))
-            op = self.state.body[parked[threads[0]]]
+            at = int(self.state.pc[together[0]]) - 1
+            op = self.state.body[at]
             if ended and isinstance(op, ops.WarpExchange) and op.op == "elect":
                 message = "an election of a mask in which lanes have ended is not followed yet"
-                raise Stopped("unsupported", message, parked[threads[0]], threads[0])
+                raise Stopped("unsupported", message, at, int(together[0]))
             for thread in threads:
                 del parked[thread]
-            self.state.mode[together] = RUNS
-            if isinstance(op, ops.WarpBarrier):
-                self.state.clocks.synchronize(np.concatenate((together, self._leaders.among(together))))
-                self.state.tell("pass", ("warp", warp), 0, int(self.state.pc[together[0]]) - 1, together)
-            else:
-                assert isinstance(op, ops.WarpExchange)
-                self._exchange(op, together)
+            self._pass(op, at, together, warp)
+
+    def _pass(self, op: ops.Op, at: int, threads: Numbers, warp: int) -> None:
+        """All lanes of a mask go on together."""
+        self.state.mode[threads] = RUNS
+        if isinstance(op, ops.WarpBarrier):
+            self.state.clocks.synchronize(np.concatenate((threads, self._leaders.among(threads))))
+            self.state.tell("pass", ("warp", warp), 0, at, threads)
+        else:
+            assert isinstance(op, ops.WarpExchange)
+            self._exchange(op, threads)
 
     def _exchange(self, op: ops.WarpExchange, threads: Numbers) -> None:
         given = [self.state.operand(o, t, threads) for o, t in zip(op.operands[:-1], op.read[:-1], strict=True)]
@@ -120,10 +130,6 @@ class Lanes:
         warp = state.warp(thread)
         if thread not in self._parked.get(warp, {}):
             return None
-        mask = self._mask(self._parked[warp][thread], thread)
+        _, mask = self._parked[warp][thread]
         wanted = [t for t in state.members(warp) if mask >> t % state.size % WARP_SIZE & 1]
         return "other lanes of its mask", [t for t in wanted if t not in self._parked[warp]]
-
-
-def _membermask(op: ops.WarpBarrier | ops.WarpExchange) -> ops.Operand:
-    return op.mask if isinstance(op, ops.WarpBarrier) else op.operands[-1]
