@@ -188,7 +188,13 @@ _MEET = "mbarrier.arrive.shared.b64 %d2, [full]; W: mbarrier.test_wait.shared.b6
         ),
         ("mbarrier.arrive.shared.b64 %d2, [full];", "undefined", "mbarrier full is not initialised"),
         ("mov.b32 %r6, 0; @!%p1 mbarrier.init.shared.b64 [full], %r6;", "undefined", "is initialised with the count 0"),
-        (_INIT + "@!%p1 mbarrier.init.shared.b64 [full], 2;", "undefined", "is initialised again"),
+        (_INIT + "@!%p1 mbarrier.init.shared.b64 [full], 2;", "undefined",
+         "is initialised again without mbarrier.inval, after line "),
+        (_INIT + _MEET + "bar.sync 0; @!%p1 mbarrier.inval.shared.b64 [full]; bar.sync 0; "
+         "mbarrier.arrive.shared.b64 %d2, [full];", "undefined", " has invalidated it"),
+        (_INIT + _MEET + "bar.sync 0; @!%p1 mbarrier.inval.shared.b64 [full]; "
+         "@!%p1 mbarrier.init.shared.b64 [full], 2; mbarrier.arrive.shared.b64 %d2, [full];", "undefined",
+         "the initialisation of mbarrier full on line "),
         (
             _INIT + "@!%p1 bra A; mbarrier.arrive.shared.b64 %d2, [full]; "
             "W: mbarrier.test_wait.parity.shared.b64 %p2, [full], 1; @!%p2 bra W; bra E; "

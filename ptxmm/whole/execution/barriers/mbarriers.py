@@ -56,8 +56,9 @@ class Mbarriers:
             if not 1 <= count <= _MOST:
                 raise Stopped("undefined", f"{name} is initialised with the count {count}", at, thread)
             old = self._found.get(place)
-            if old is not None and old.live:
-                raise Stopped("undefined", f"{name} is initialised again without mbarrier.inval", at, thread)
+            if old is not None and old.ended is None:
+                message = f"{name} is initialised again without mbarrier.inval, after line {self._line(old.at)}"
+                raise Stopped("undefined", message, at, thread)
             if old is not None and not everything(old).known(state, np.array([thread])).all():
                 state.doubt(f"the invalidation of {name} does not precede this", at, thread)
             state.memory.lose(np.array([place]), _BYTES)
@@ -67,7 +68,7 @@ class Mbarriers:
             if agent is None:
                 agent = self._inits[thread] = state.clocks.add_component(int(state.clocks.cta[thread]))
             made = agent, int(state.clocks.clock[agent])
-            self._found[place] = Mbarrier(place, name, thread, clock, made, count, count, count, *first)
+            self._found[place] = Mbarrier(place, name, thread, at, clock, made, count, count, count, *first)
 
     def fence(self, threads: Numbers) -> None:
         """``fence.mbarrier_init``: it releases what the threads have initialised, and nothing else (9.7.14.4)."""
@@ -82,7 +83,7 @@ class Mbarriers:
         known = everything(it).known(self.state, one).all() and self._knows(it.phase - 1, it.before, one)[0]
         if it.waiting or it.done.late or not known:
             self.state.doubt(f"what others do with {it.name} may come after this", at, thread)
-        it.live = False
+        it.ended = at
         it.last[thread] = int(self.state.clocks.clock[thread])
 
     def arrive(self, op: ops.MbarrierArrive, at: int, places: Numbers, threads: Numbers) -> None:
@@ -345,13 +346,19 @@ class Mbarriers:
     def _at(self, place: int, at: int, threads: Numbers) -> Mbarrier:
         """The mbarrier at a place, on which ``threads`` operate: its initialisation precedes that (9.7.14.15.9)."""
         it = self._found.get(place)
-        if it is None or not it.live:
-            raise Stopped("undefined", f"{self.name(place)} is not initialised", at, int(threads[0]))
+        if it is None or it.ended is not None:
+            ended = "" if it is None or it.ended is None else f": line {self._line(it.ended)} has invalidated it"
+            raise Stopped("undefined", f"{self.name(place)} is not initialised{ended}", at, int(threads[0]))
         state = self.state
         first = Moments([it.owner, it.made[0]], [it.clock, it.made[1]])
         if (wrong := np.flatnonzero(~first.known(state, threads).any(axis=1))).size:
-            state.unordered(f"the initialisation of {it.name} does not precede this", at, int(threads[wrong[0]]))
+            message = f"the initialisation of {it.name} on line {self._line(it.at)} does not precede this"
+            state.unordered(message, at, int(threads[wrong[0]]))
         return it
+
+    def _line(self, at: int) -> int:
+        """The line of an instruction."""
+        return self.state.body[at].source.span.line
 
     def places(self) -> list[int]:
         """Where mbarriers are or have been."""
@@ -380,7 +387,7 @@ class Mbarriers:
     def check_end(self) -> None:
         """Raise ``Stopped`` where a phase that is not complete at the end may be so in another execution."""
         for it in self._found.values():
-            if it.live and not it.pending and (it.tx < 0 or (it.bytes and not it.begun)):
+            if it.ended is None and not it.pending and (it.tx < 0 or (it.bytes and not it.begun)):
                 message = f"which bytes complete phase {it.phase} of {it.name} depends on the schedule"
                 self.state.doubt(message, None, it.owner)
 

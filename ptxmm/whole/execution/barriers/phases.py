@@ -70,8 +70,9 @@ class Completed(Struct):
 
 
 class Mbarrier(Struct):
-    """An mbarrier at ``place`` of the arena, which the thread ``owner`` initialised when its clock was ``clock``;
-    ``made``: the agent and the clock of that for those who learn of it by ``fence.mbarrier_init`` alone.
+    """An mbarrier at ``place`` of the arena, which the thread ``owner`` initialised by the instruction ``at`` when its
+    clock was ``clock``, and which the instruction ``ended`` has invalidated; ``made``: the agent and the clock of that
+    for those who learn of it by ``fence.mbarrier_init`` alone.
 
     ``expected``, ``pending``, ``tx`` and ``phase`` are those of 9.7.14.15; ``begun``: what was pending when the phase
     began; ``bytes``: all that it has counted. ``before`` is the phase before the present one, ``earlier`` that before
@@ -86,6 +87,7 @@ class Mbarrier(Struct):
     place: int
     name: str
     owner: int
+    at: int
     clock: int
     made: tuple[int, int]
     expected: int
@@ -99,7 +101,7 @@ class Mbarrier(Struct):
     tx: int = 0
     bytes: int = 0
     phase: int = 0
-    live: bool = True
+    ended: int | None = None
     done: Moments = field(default_factory=Moments)
     needed: Moments = field(default_factory=Moments)
     last: dict[int, int] = field(default_factory=dict)
