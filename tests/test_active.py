@@ -75,8 +75,8 @@ def test_three_lanes_in_five_ways() -> None:
 
 
 @pytest.mark.parametrize("body", [
-    f"{DYNAMIC} @%p2 bra E; activemask.b32 %r2; {STORE}\nE:",
-    f"{DYNAMIC} @!%p2 activemask.b32 %r2; @!%p2 {STORE}",
+    f"{DYNAMIC} @%p2 bra E; activemask.b32 %r2; {STORE}\nE: st.relaxed.gpu.global.u32 [%rd0], 0;",
+    f"{DYNAMIC} @!%p2 activemask.b32 %r2; @!%p2 {STORE} st.relaxed.gpu.global.u32 [%rd0], 0;",
     "mov.u32 %r4, 0;\nL: activemask.b32 %r2; ld.relaxed.gpu.global.u32 %r3, [%rd0];"
     f" st.relaxed.gpu.global.u32 [%rd0], 1; setp.eq.u32 %p2, %r3, 0; @%p2 bra L; {STORE}",
 ])  # fmt: skip

@@ -86,6 +86,7 @@ WAITING = (
     "setp.gt.f32 %p1, %f1, 0f40000000; @%p1 bra AGAIN;\nMEET: bar.sync 0;"
 )
 """One warp goes round a loop until that what it reads gives something, and may do so for ever."""
+COMPUTING = WAITING.replace("ld.relaxed.gpu.global.f32 %f1, [%rd0]", "mov.f32 %f1, 0f40A00000")
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,7 @@ WAITING = (
         (OPEN + "@%p1 trap;", True, True, None, None),
         (OPEN + "@%p1 bar.sync 0, 64;", True, None, True, None),
         (WAITING, True, None, True, None),
+        (COMPUTING, True, None, True, None),
         (CHOSEN + "st.global.u32 [%rd0+16], 1;", False, None, None, "P0 line 22: access outside"),
         (CHOSEN + "@%p0 trap;", True, True, False, "P0 line 22: traps"),
         (CHOSEN + "@%p0 bar.sync 0;\n@!%p0 bar.sync 1;", True, False, True, "P0:22: @%p0 bar.sync 0: waits for ever"),

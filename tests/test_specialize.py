@@ -97,8 +97,8 @@ def test_an_address_of_shared_memory_is_computed(computed: str, place: str) -> N
     ],
 )
 def test_a_branch_that_one_operand_decides(decides: str, stored: bool) -> None:
-    body = f"ld.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 7; {decides} st.u32 [%rd2], 1; E:"
-    assert any(row.startswith("st.u32") for row in left(body)) == stored
+    body = f"ld.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 7; {decides} st.u32 [%rd2], 1; E: st.u32 [%rd1], 1;"
+    assert any(row.startswith("st.u32 [out]") for row in left(body)) == stored
 
 
 def test_an_address_of_global_memory_is_computed() -> None:
@@ -148,7 +148,7 @@ def test_what_both_sides_agree_on_is_known() -> None:
 
 @pytest.mark.parametrize(("value", "end"), [(0, 6), (1, 5)])
 def test_what_they_do_not_agree_on_is_carried(value: int, end: int) -> None:
-    body = DIAMOND.format(5, 6)
+    body = DIAMOND.format(5, 6) + "st.u32 [%rd1], 1;"
     assert sum(row.startswith(("mov", "@")) and " mov" in " " + row for row in left(body)) == 2
     assert ends(body, (value, 0, 0, 0)) == only(end)
 
@@ -203,7 +203,7 @@ END:
     ],
 )
 def test_a_branch_tells_what_a_register_is(first: str, second: str, stores: bool) -> None:
-    body = f"  ld.u32 %r1, [%rd1]; setp.{first} setp.{second}; @!%p2 bra END; st.u32 [%rd2], 1;\nEND:\n"
+    body = f"  ld.u32 %r1, [%rd1]; setp.{first} setp.{second}; @!%p2 bra END; st.u32 [%rd2], 1;\nEND: st.u32 [%rd1], 1;"
     rows = left(body)
     assert sum("setp" in row for row in rows) == int(stores)
     assert any(row.endswith("st.u32 [out], 1") for row in rows) == stores

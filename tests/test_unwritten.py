@@ -72,7 +72,7 @@ def test_a_large_private_array_that_is_written_first() -> None:
     assert conclusions(f"{array}{stores}{loads}{STORE}") == {"expected"}
     assert conclusions(f"{array}{loads.split(';')[-2]}; {STORE}") == {"contradicted"}
     for first in (f"{READ} @%p1 st.local.u32 [L], 0;", f"{READ} @!%p1 bra S; st.local.u32 [L], 0;\nS:"):
-        body = f"{array}{first} ld.local.u32 %r2, [L];{STORE}"
+        body = f"{array}{first} ld.local.u32 %r2, [L];{STORE} st.global.u32 [%rd0], 1;"
         (test,) = kernel(body)
         assert test.objects["L"].unknown
     with pytest.raises(PtxmmError, match="400 bytes have no initial value") as caught:

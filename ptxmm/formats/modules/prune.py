@@ -3,7 +3,8 @@
 Polling loops count their rounds to decide how long to sleep; what is left without that is a spin loop. This is dead
 code elimination with control dependence (Cytron et al. 1991, section 7.1): an instruction is needed if it does more
 than give registers values, if it gives one that something needed reads, or if it is a branch that decides whether
-something needed is executed. A loop that is left out is taken to end.
+something needed is executed. A loop that is left out is taken to end, so one stays that ends or not by a result that
+nobody works out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ptxmm.formats.modules.flow import matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.program.edit import retarget
 from ptxmm.program.graph import Graph, graph_of, makers, post_dominators, reach
+from ptxmm.program.shared.flows import is_open
 from ptxmm.ptx.isa import names_read
 from ptxmm.ptx.ops import Branch, Exit, Op
 
@@ -52,6 +54,10 @@ def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[i
     waiting += [pc for pc, op in enumerate(body) if isinstance(op, Branch) and pc not in ending]
     waiting += [pc for name in observed for pc in made_by.get(name, ())]
     given = [[maker for name in names_read(op) for maker in made_by.get(name, ())] for op in body]
+    open_ = {pc for pc, op in enumerate(body) if is_open(op)}
+    for pc, op in enumerate(body) if open_ else ():
+        if isinstance(op, Branch) and op.guard is not None and not open_.isdisjoint(reach(given, given[pc])):
+            waiting += [pc] if pc in reach(graph.after, graph.after[pc]) else []
     return reach([[*one, *other] for one, other in zip(given, controls, strict=True)], waiting)
 
 
