@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ptxmm.events.explicit.values import arithmetic
 from ptxmm.ptx.ops import Type
@@ -57,6 +57,7 @@ class Options:
         self._strong = strong
         self._orders: dict[Location, Flags] = {}
         self._heard: dict[tuple[frozenset[Release], int], int] = {}
+        self._sights: dict[int, _Sight] = {}
 
     def of(self, read: Read, likes: Callable[[int], bool]) -> list[Option]:
         """What ``read`` may find that it ``likes``. Raises ``Unclear``."""
@@ -134,6 +135,12 @@ class Options:
         return self._orders[location]
 
     def _sight(self, read: Read, log: Log) -> _Sight:
+        """How a read of this execution sees a log."""
+        if id(read) not in self._sights:
+            self._sights[id(read)] = self._seen(read, log)
+        return self._sights[id(read)]
+
+    def _seen(self, read: Read, log: Log) -> _Sight:
         clocks = self._strong.clocks
         order = self._ordered(read.location, log)
         thread, clock, view = (np.array([getattr(w, name) for w in log.writes]) for name in ("thread", "clock", "view"))
@@ -205,17 +212,19 @@ class Options:
         """What may be found of one base, if it may be liked."""
         log = sight.log
         forced, free = sight.segment(base)
-        values = frozenset(filter(likes, _values(log, base, forced, _counted(log, free))))
+        every = _counted(log, free)
+        values = frozenset(filter(likes, sight.values(base, every)))
         if not values:
             return
         sure = list(forced)
         known: dict[tuple[tuple[Kind, int], ...], bool] = {}
         order = sight.order[np.ix_(free, free)] if free else np.zeros((0, 0), np.bool_)
         for number, at in enumerate(free):
-            without = [free[other] for other in np.flatnonzero(~order[number]).tolist() if other != number]
-            key = tuple(sorted(_counted(log, without).items(), key=repr))
+            gone = _counted(log, [at, *(free[other] for other in np.flatnonzero(order[number]).tolist())])
+            left = ((kind, count - gone.get(kind, 0)) for kind, count in every.items())
+            key = tuple(sorted((item for item in left if item[1]), key=repr))
             if key not in known:
-                known[key] = any(map(likes, _values(log, base, forced, dict(key))))
+                known[key] = any(map(likes, sight.values(base, dict(key))))
             if not known[key]:
                 sure.append(at)
         yield Option(base, tuple(sure), values)
@@ -229,10 +238,26 @@ class _Sight(Struct):
     order: Flags
     before: Flags
     possible: Flags
+    _bases: list[int] | None = None
+    _segments: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    _values: dict[tuple[int, frozenset[tuple[Kind, int]]], set[int]] = field(default_factory=dict)
 
     @property
     def bases(self) -> list[int]:
         """The writes that do not depend on others and that nothing hides. Raises ``Unclear``."""
+        if self._bases is None:
+            self._bases = self._unhidden()
+        return self._bases
+
+    def values(self, base: int, free: dict[Kind, int]) -> set[int]:
+        """What is there after a base, the operations of its segment that come before the read, and any of ``free``.
+        Raises ``Unclear``."""
+        key = base, frozenset(free.items())
+        if key not in self._values:
+            self._values[key] = _values(self.log, base, self.segment(base)[0], free)
+        return self._values[key]
+
+    def _unhidden(self) -> list[int]:
         writes, possible = self.log.writes, self.possible
         every = [at for at in np.flatnonzero(possible).tolist() if _is_base(writes[at])]
         hiding = [at for at in every if self.before[at]]
@@ -246,6 +271,11 @@ class _Sight(Struct):
 
     def segment(self, base: int) -> tuple[list[int], list[int]]:
         """The atomic operations behind a base and before the next one: those that are before the read, the others."""
+        if base not in self._segments:
+            self._segments[base] = self._divided(base)
+        return self._segments[base]
+
+    def _divided(self, base: int) -> tuple[list[int], list[int]]:
         writes = self.log.writes
         every = np.flatnonzero(self.possible & self.order[base])
         between = np.array([at for at in every.tolist() if _is_base(writes[at])], np.int64)
