@@ -125,6 +125,12 @@ def test_counters_begin_with_zero(tmp_path: Path) -> None:
     assert found.answer == "race-free" and not told(found)
 
 
+def test_an_initial_value_that_is_no_object(tmp_path: Path) -> None:
+    with pytest.raises(PtxmmError, match="no variable is called `unkown`") as caught:
+        result(tmp_path / "k.ptx", STORED, ', init = "unkown"')
+    assert (caught.value.line, caught.value.hint) == (7, "did you mean `unknown`?")
+
+
 def test_engines_refuse_contents_that_are_left_open(tmp_path: Path) -> None:
     path = tmp_path / "k.ptx"
     path.write_text(KERNEL.format(body=STORED, init=', init = "unknown"'))

@@ -359,10 +359,9 @@ class Deciding:
             reason = f"data race of {races[0].place}: {races[0].first} and {races[0].second}"
         free = answer == "race-free"
         if free and self._explains and (rest := resting(self.machine)) is not None:
-            name_of, at = rest
-            source = self.machine.body[at].source
-            text = f"line {source.span.line}: {' '.join(source.text.split())}"
-            said += (Note("kernel", _CONTENTS.format(name=name_of, text=text)),)
+            where = spot_of(self.machine, rest[1], 0)
+            text = _CONTENTS.format(name=rest[0], text=f"line {where.line}: {where.text}")
+            said += (Note("kernel", text),)
         known = Known(
             answer, reason, None if stop is None else stop.refutes, self._finals,
             self._fixed(self._every if free else []), self._fixed(self._open if free else []),

@@ -44,12 +44,18 @@ def variables_of(
         if name not in found and name not in names and name not in others:
             found[name] = _of_launch(spec, "param" if name in flat.by_value else "global", found, launch)
     keys = {name: name for name in found} | names
-    _check_arguments(launch, grid, keys)
+    _check_arguments(launch, grid, keys, others)
     return found, keys
 
 
-def _check_arguments(launch: Launch, grid: Grid, known: Collection[str]) -> None:
-    """Refuse an argument that points to nothing."""
+def _check_arguments(launch: Launch, grid: Grid, known: Collection[str], others: Container[str]) -> None:
+    """Refuse an argument that points to nothing, or an initial value that does not to one of ``others`` either."""
+    for spec in launch.objects:
+        for value in spec.initial if isinstance(spec.initial, tuple) else ():
+            name = (place(value) or (value,))[0] if isinstance(value, str) else None
+            if name is not None and name not in known and name not in others:
+                message = f"no variable is called `{name}`"
+                raise launch.error(spec.span, message, "name", did_you_mean(name, ["unknown", *known]))
     for argument in grid.args:
         for piece in argument.pieces:
             target = place(piece.value) if isinstance(piece.value, str) else None
