@@ -5,15 +5,7 @@ from __future__ import annotations
 
 import random
 
-from tests.random_looks import HEAD
-
-_BRANCHES = """\
-    setp.eq.u32 %p1, %r2, 1;
-    setp.eq.u32 %p4, %r2, 2;
-    @%p1 bra B;
-    @%p4 bra C;
-"""
-_FENCE = "fence.acq_rel.gpu;"
+from tests.random_looks import BRANCHES, FENCE, HEAD
 
 
 def _given(rng: random.Random, at: int) -> str:
@@ -22,7 +14,7 @@ def _given(rng: random.Random, at: int) -> str:
     if kind < 0.6:
         return f"st.release.gpu.global.u32 [%d2+{at}], {value};"
     if kind < 0.8:
-        return f"{_FENCE} st.relaxed.gpu.global.u32 [%d2+{at}], {value};"
+        return f"{FENCE} st.relaxed.gpu.global.u32 [%d2+{at}], {value};"
     if kind < 0.9:
         return f"red.release.gpu.global.add.u32 [%d2+{at}], {value};"
     return f"st.relaxed.gpu.global.u32 [%d2+{at}], {value};"
@@ -49,7 +41,7 @@ def _glance(rng: random.Random, label: str, depth: int = 0) -> str:
         other = f"ld.acquire.gpu.global.u32 %r4, [%d2+{rng.choice((0, 4))}];"
         look += f" {other} {rng.choice(('and', 'or', 'xor'))}.b32 %r3, %r3, %r4;"
     test = f"setp.{rng.choice(('eq', 'eq', 'ne', 'lt'))}.u32 %p2, %r3, {rng.choice((0, 0, 1))};"
-    fence = rng.choice((_FENCE, "")) if sem == "relaxed" else ""
+    fence = rng.choice((FENCE, "")) if sem == "relaxed" else ""
     inner = " ".join(_does(rng) for _ in range(rng.choice((1, 1, 2))))
     if depth == 0 and rng.random() < 0.25:
         inner += " " + _glance(rng, label + "N", 1)
@@ -74,7 +66,7 @@ def glances(seed: int) -> str:
     third = [rng.choice((_glance(rng, "G"), wait + " " + _does(rng), _does(rng), _given(rng, 4)))] if grid == 3 else []
     parts = [*first, "ret;", "B:", *second, "ret;", "C:", *third, "ret;"]
     body = "\n".join(parts).replace("; ", ";\n").replace(": ", ":\n")
-    return HEAD.format(grid=grid, d=2, f=4) + _BRANCHES + body + "\n}\n"
+    return HEAD.format(grid=grid, d=2, f=4) + BRANCHES + body + "\n}\n"
 
 
 def look_backs(seed: int) -> str:
@@ -90,10 +82,10 @@ def look_backs(seed: int) -> str:
         if rng.random() < 0.5:
             order = part("release.gpu", "relaxed.gpu", "release.cta")
             return f"st.{order}.global.u32 [%d2+{4 * tile}], {value};"
-        return f"{part(_FENCE, 'fence.acq_rel.cta;', '')} st.relaxed.gpu.global.u32 [%d2+{4 * tile}], {value};"
+        return f"{part(FENCE, 'fence.acq_rel.cta;', '')} st.relaxed.gpu.global.u32 [%d2+{4 * tile}], {value};"
 
     def finds(tile: int, label: str) -> str:
-        order, fence = rng.choice((("acquire", ""), ("relaxed", part(_FENCE, ""))))
+        order, fence = rng.choice((("acquire", ""), ("relaxed", part(FENCE, ""))))
         look = f"ld.{part(order, 'relaxed')}.gpu.global.u32 %r4, [%d2+{4 * tile}];"
         return f"{label}: {look} setp.eq.u32 %p3, %r4, 0; @%p3 bra {label}; {fence}"
 
@@ -105,4 +97,4 @@ def look_backs(seed: int) -> str:
     third += " S: ld.global.u32 %r9, [%d1+12]; E: st.global.u32 [%d1+8], %r9;"
     parts = [first, "ret;", "B:", second, "ret;", "C:", third, "ret;"]
     body = "\n".join(parts).replace("; ", ";\n").replace(": ", ":\n")
-    return HEAD.format(grid=3, d=4, f=4) + _BRANCHES + body + "\n}\n"
+    return HEAD.format(grid=3, d=4, f=4) + BRANCHES + body + "\n}\n"

@@ -27,13 +27,13 @@ HEAD = """\
     mov.u32 %r2, %ctaid.x;
 """
 """The launch of so many CTAs with arrays of so many words, and what each thread knows of itself."""
-_BRANCHES = """\
+BRANCHES = """\
     setp.eq.u32 %p1, %r2, 1;
     setp.eq.u32 %p4, %r2, 2;
     @%p1 bra B;
     @%p4 bra C;
 """
-_FENCE = "fence.acq_rel.gpu;"
+FENCE = "fence.acq_rel.gpu;"
 
 
 def _look(rng: random.Random, sem: str, into: str = "%r3", at: int = 0) -> str:
@@ -51,7 +51,7 @@ def _given(rng: random.Random, at: int, value: int = 1) -> str:
     if kind < 0.5:
         return f"st.release.gpu.global.u32 [%d2+{at}], {value};"
     if kind < 0.7:
-        return f"{_FENCE} st.relaxed.gpu.global.u32 [%d2+{at}], {value};"
+        return f"{FENCE} st.relaxed.gpu.global.u32 [%d2+{at}], {value};"
     if kind < 0.8:
         return f"atom.exch.release.gpu.global.b32 %r8, [%d2+{at}], {value};"
     return f"st.relaxed.gpu.global.u32 [%d2+{at}], {value};"
@@ -66,7 +66,7 @@ def _waits(rng: random.Random, use: str, both: bool) -> str:
         case 0:
             return f"{_loop(rng, sem, 'L')} {use}"
         case 1:
-            return f"{_loop(rng, 'relaxed', 'L')} {rng.choice((_FENCE, 'fence.acq_rel.cta;'))} {use}"
+            return f"{_loop(rng, 'relaxed', 'L')} {rng.choice((FENCE, 'fence.acq_rel.cta;'))} {use}"
         case 2:
             return f"{_loop(rng, 'relaxed', 'L')} {_look(rng, other, '%r4', rng.choice((0, 0, 0, 4)))} {use}"
         case 3:
@@ -112,4 +112,4 @@ def looks(seed: int) -> str:
     third.append(rng.choice((_given(rng, 0), _given(rng, 0), _given(rng, 4), "ld.global.u32 %r9, [%d1+4];")))
     parts = [*first, "ret;", "B:", *second, "ret;", "C:", *(third if grid == 3 else ()), "E:", "ret;"]
     body = "\n".join(part for part in parts if part).replace("; ", ";\n")
-    return HEAD.format(grid=grid, d=2, f=4) + _BRANCHES + body + "\n}\n"
+    return HEAD.format(grid=grid, d=2, f=4) + BRANCHES + body + "\n}\n"

@@ -5,15 +5,7 @@ from __future__ import annotations
 
 import random
 
-from tests.random_looks import HEAD
-
-_BRANCHES = """\
-    setp.eq.u32 %p1, %r2, 1;
-    setp.eq.u32 %p4, %r2, 2;
-    @%p1 bra B;
-    @%p4 bra C;
-"""
-_FENCE = "fence.acq_rel.gpu;"
+from tests.random_looks import BRANCHES, FENCE, HEAD
 
 
 def _look(rng: random.Random, into: str, at: int = 0, odd: float = 0.1) -> str:
@@ -27,11 +19,11 @@ def _given(rng: random.Random, at: int, value: int) -> str:
     if kind < 0.5:
         return f"st.release.gpu.global.u32 [%d2+{at}], {value};"
     if kind < 0.7:
-        return f"{_FENCE} st.relaxed.gpu.global.u32 [%d2+{at}], {value};"
+        return f"{FENCE} st.relaxed.gpu.global.u32 [%d2+{at}], {value};"
     if kind < 0.8:
         return f"red.release.gpu.global.add.u32 [%d2+{at}], {value};"
     if kind < 0.9 and at == 0:
-        return f"{rng.choice((_FENCE, ''))} st.relaxed.gpu.global.v2.u32 [%d2], {{{value}, {rng.randrange(3)}}};"
+        return f"{rng.choice((FENCE, ''))} st.relaxed.gpu.global.v2.u32 [%d2], {{{value}, {rng.randrange(3)}}};"
     return f"st.relaxed.gpu.global.u32 [%d2+{at}], {value};"
 
 
@@ -47,7 +39,7 @@ def _waits(rng: random.Random) -> str:
     combined = rng.choice(("and", "and", "or", "min", "add"))
     type_ = "b32" if combined in ("and", "or") else "u32"
     both = f"{combined}.{type_} %r5, %r3, %r4; "
-    fence = rng.choice((_FENCE, "", ""))
+    fence = rng.choice((FENCE, "", ""))
     match rng.randrange(9):
         case 0:
             return f"L: {first} {second} {both} {_test(rng, '%r5')}"
@@ -103,6 +95,6 @@ def loops(seed: int) -> str:
         use = f"setp.gt.u32 %p5, {rng.choice(('%r3', '%r4', '%r6'))}, 1; @%p5 {use}"
     if rng.random() < 0.2:
         use += " " + _given(rng, 8, 1)
-    parts = [*first, "ret;", "B:", waits, rng.choice(("", "", _FENCE)), use, "ret;", "C:", *third, "ret;"]
+    parts = [*first, "ret;", "B:", waits, rng.choice(("", "", FENCE)), use, "ret;", "C:", *third, "ret;"]
     body = "\n".join(part for part in parts if part).replace("; ", ";\n").replace(": ", ":\n")
-    return HEAD.format(grid=grid, d=2, f=4) + _BRANCHES + body + "\n}\n"
+    return HEAD.format(grid=grid, d=2, f=4) + BRANCHES + body + "\n}\n"
