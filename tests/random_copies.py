@@ -14,6 +14,8 @@ from tests.random_programs import Program
 def cp_async(rng: random.Random) -> Program:
     """``cp.async`` with groups, waits, mbarriers, barriers and flags."""
     kit = Kit(rng)
+    if kit.chance(0.3):
+        return groups(kit)
     count = kit.pick((1, 2, 2, 2, 3))
     arrives = count > 1 and kit.chance(0.35)
     order = "mbarrier" if arrives else kit.pick(("bar", "flag", "none"))
@@ -93,6 +95,36 @@ def cp_async(rng: random.Random) -> Program:
             access(kit.pick(("s", "s", "s", "g")), kit.chance(0.25))
         kit.label(over)
         threads.append(("cta 0", kit.take()))
+    return program(declared, threads, "s[0] == 1")
+
+
+def groups(kit: Kit) -> Program:
+    """One thread copies to few places, and what makes groups and waits for them may depend on what another one does."""
+    declared = [
+        ".shared .align 16 .u32 s[2] @ cta 0 = {0, 0};",
+        ".global .align 16 .u32 g[2] = {1, 2};",
+        ".global .u32 x = 0;",
+        ".shared .b64 b @ cta 0 = mbarrier(1);",
+    ]
+    register, p = kit.load("u32", "x", space=".global"), kit.fresh("p")
+    kit.add("setp.eq", f".u32 {p}, {register}, 0")
+    waited = False
+    for _ in range(kit.pick((3, 4, 5, 6))):
+        roll = kit.rng.random()
+        if roll < 0.5:
+            kit.add("cp.async.ca.shared.global", f" [s{kit.pick(('', '+4'))}], [g{kit.pick(('', '+4'))}], 4")
+        elif roll < 0.6 and not waited:
+            waited = True
+            kit.add("cp.async.mbarrier.arrive.noinc.shared::cta.b64", " [b]")
+            kit.label(after(kit, wait(kit, "b", 0)))
+        else:
+            kit.add(kit.pick(("cp.async.commit_group", "cp.async.wait_all", "cp.async.wait_group 0")))
+        if kit.chance(0.3) and kit.lines[-1].head.startswith("cp.async"):
+            kit.guard(p, kit.chance(0.5))
+    kit.load("u32", kit.pick(("s", "s+4")), space=".shared")
+    threads = [("cta 0", kit.take())]
+    kit.store("u32", "x", 1, space=".global")
+    threads.append(("cta 0", kit.take()))
     return program(declared, threads, "s[0] == 1")
 
 

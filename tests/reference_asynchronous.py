@@ -96,16 +96,22 @@ def perform(walker: Walker, run: Run, op: ops.Op, common: Event) -> Iterator[Run
                 step = Step(walker.index, "issue", op, place=None if op.noinc else place, later=later)
                 new = replace(common, kind="ISS")
                 yield replace(fork, pc=run.pc + 1, events=(*run.events, new, arrival), steps=(*run.steps, step))
-        case ops.AsyncCommit(kind=kind):
+        case ops.AsyncCommit(kind=kind) | ops.AsyncWait(kind=kind, pending=None):
             members = frozenset(step for k, step in run.loose if k == kind)
             loose = tuple(item for item in run.loose if item[0] != kind)
-            yield replace(run, pc=run.pc + 1, groups=(*run.groups, (kind, members)), loose=loose)
-        case ops.AsyncWait(kind=kind, pending=pending, read=read):
+            if kind == "cp.async" and reference_products.clash(run.events, members):
+                walker.strays.append(run)
+            elif isinstance(op, ops.AsyncCommit):
+                yield replace(run, pc=run.pc + 1, groups=(*run.groups, (kind, members)), loose=loose)
+            else:
+                made = (*run.groups, (kind, members))
+                done = frozenset().union(*(steps for k, steps in made if k == kind))
+                events = (*run.events, replace(common, kind="AW", done=done))
+                yield replace(run, pc=run.pc + 1, events=events, groups=made, loose=loose)
+        case ops.AsyncWait(kind=kind, pending=int(pending), read=read):
             groups = [members for k, members in run.groups if k == kind]
             done = frozenset().union(*groups[: len(groups) - pending] if pending else groups)
-            if pending is None:
-                done |= {step for k, step in run.loose if k == kind}
-            complete = len(groups) - (pending or 0) if kind == "wgmma" else -1
+            complete = len(groups) - pending if kind == "wgmma" else -1
             waited = replace(common, kind="AW", done=done, read=read, group=complete)
             yield replace(run, pc=run.pc + 1, events=(*run.events, waited))
         case _:
@@ -129,9 +135,6 @@ def copy_async(walker: Walker, run: Run, op: ops.CopyAsync, common: Event) -> It
             found = new.copy_in(walker, (source, offset), size, "GEN", reads(src))
             value = joined_bytes(*found, (const(0), 0, op.size - size))
             new.copy_out(walker, (target, at), value, op.size, "GEN", reads(dst))
-            if reference_products.same_group(new.events, run.events, run.loose):
-                walker.strays.append(last)
-                continue
             loose = (*run.loose, ("cp.async", common.step))
             yield replace(last, pc=run.pc + 1, events=(*run.events, *new.events), loose=loose)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from ptxmm.ptx import isa, ops
 from tests.reference_events import Event
 
@@ -91,9 +93,10 @@ def waits(executed: Executed, w: int, product: int) -> bool:
     return isinstance(op, ops.AsyncWait) and op.kind == "wgmma" and any(steps <= e.done for e in events)
 
 
-def same_group(new: list[Event], before: tuple[Event, ...], loose: tuple[tuple[str, int], ...]) -> bool:
-    """Whether a ``cp.async`` writes bytes that another one of its group writes (9.7.10.24.4)."""
-    steps = {step for kind, step in loose if kind == "cp.async"}
-    cells = [e.cell for e in before if e.kind == "W" and e.step in steps and e.cell]
-    written = [e.cell for e in new if e.kind == "W" and e.cell]
-    return any(a[0] == b[0] and a[1] < b[1] + b[2] and b[1] < a[1] + a[2] for a in cells for b in written)
+def clash(events: tuple[Event, ...], steps: frozenset[int]) -> bool:
+    """Whether two ``cp.async`` of a group, whose steps are given, write a byte both (9.7.10.24.4)."""
+    written = [(e.step, e.cell) for e in events if e.kind == "W" and e.step in steps and e.cell]
+    return any(
+        m != n and a[0] == b[0] and a[1] < b[1] + b[2] and b[1] < a[1] + a[2]
+        for (m, a), (n, b) in product(written, repeat=2)
+    )

@@ -61,7 +61,7 @@ P1 @ cta 1 { st.global.u16 [x], 2; }
         (MBARRIER, "mbarrier-before-init: P1:4: mbarrier.test_wait", "9.7.14.15.9"),
         (AGAIN, "mbarrier-before-init: P1:11: mbarrier.arrive", "9.7.14.15.9"),
         (WARP, "P1 line 4: a barrier that all threads of a warp", "9.7.14.1"),
-        (GROUP, "P0 line 5:", "9.7.10.24.4"),
+        (GROUP, "P0 line 6:", "9.7.10.24.4"),
         (RACE, "mixed-size-race: P0:3: st.global.u32 [x], 1 and P1:4: st.global.u16 [x], 2", "8.7.2"),
     ],
 )

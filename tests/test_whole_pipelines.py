@@ -144,6 +144,7 @@ def kernel(body: str, block: int = 2, size: int = 256) -> str:
     return HEAD.format(block=block, bytes=size) + f"    {lines}\n    ret;\n}}\n"
 
 
+_COPY = "cp.async.ca.shared.global [s], [%d1], 4; "
 _INIT = "@!%p1 mbarrier.init.shared.b64 [full], 2; bar.sync 0; "
 _MEET = "mbarrier.arrive.shared.b64 %d2, [full]; W: mbarrier.test_wait.shared.b64 %p2, [full], %d2; @!%p2 bra W; "
 
@@ -243,6 +244,10 @@ _MEET = "mbarrier.arrive.shared.b64 %d2, [full]; W: mbarrier.test_wait.shared.b6
             "ld.shared.u32 %r5, [s]; E:",
             "race", None,
         ),
+        # Copies of one group to one place are undefined; those of no group are in no order.
+        ("@%p1 bra E; " + _COPY + "cp.async.wait_all; " + _COPY + "cp.async.wait_all; E:", "race-free", None),
+        ("@%p1 bra E; " + _COPY + _COPY + "E:", "race", None),
+        ("@%p1 bra E; " + _COPY + _COPY + "cp.async.commit_group; E:", "undefined", "two cp.async of this group"),
         (  # here the cas comes first in the text and writes nothing, which only the copy could tell
             "@%p1 bra A; atom.relaxed.gpu.global.cas.b32 %r5, [%d1], 5, 6; bra E; "
             "A: atom.relaxed.gpu.global.exch.b32 %r6, [%d1], 5; cp.async.ca.shared.global [s], [%d1], 4; "

@@ -17,7 +17,6 @@ from ptxmm.relations.formula import FALSE
 
 def execute(run: Executor, op: Straight, reads: Reads) -> None:
     """Execute ``op``, whose guard depends on ``reads``."""
-    assert not isinstance(op, ops.AsyncCommit), "which paths are with it and which without is up to ``threads``"
     if isinstance(op, Eventless):
         run.look()
         for name, value in computed(run, op):

@@ -52,7 +52,7 @@ class Outline(Struct, frozen=True):
 def outline(thread: Thread, idempotent: frozenset[int], values: bool, together: Mapping[int, int]) -> Outline:
     """The outline of ``thread``; ``idempotent``, ``values`` and ``together`` as in ``control_flow``."""
     flow = control_flow(thread, idempotent, values, together)
-    splits = any(isinstance(op, AsyncCommit) and op.guard is not None for op in thread.body)
+    splits = any(_commits(op) and op.guard is not None for op in thread.body)
     operands = live_operands(thread) if flow.join or flow.backward or splits else []
     idle = frozenset(pc for pc, header in flow.spin.items() if _idle(thread, header, pc))
     backward = {pc: i for i, pc in enumerate(sorted(flow.backward))}
@@ -60,6 +60,11 @@ def outline(thread: Thread, idempotent: frozenset[int], values: bool, together: 
     parts = around(thread), components(thread), operands, idle, backward, spins
     named = registers(thread.body)
     return Outline(flow, *parts, named, feeding(thread.body, named))
+
+
+def _commits(op: Op) -> bool:
+    """Whether ``op`` makes a group of asynchronous operations."""
+    return isinstance(op, AsyncCommit) or (isinstance(op, AsyncWait) and op.pending is None)
 
 
 def _idle(thread: Thread, header: int, end: int) -> bool:
@@ -270,15 +275,18 @@ class _Run:
             return [(pc + 1, counts, self._open(pc, self._where(state, -condition), reads))]
         if pc in run.aligned and gathers(op):
             self._gather(state, condition)
-        if isinstance(op, AsyncCommit):
-            return [(pc + 1, counts, s) for s in self._commit(op, state, condition)]
+        apart: list[State] = []
+        if _commits(op) and condition != TRUE:
+            # The paths with a commit and without it go on apart: other groups are waited for.
+            apart, state = [self._where(state, -condition)], self._where(state, condition)
+            run.state = state
         if self.known.products:
             self._use_products(op, state, condition)
         if isinstance(op, BARRIERS):
             state.missed = self.machine.union(state.missed, reads)
         assert not isinstance(op, WholeOnly)
         execute(run, op, reads)
-        return [(pc + 1, counts, state)]
+        return [(pc + 1, counts, s) for s in (*apart, state) if not apart or s.guard != FALSE]
 
     def _is(self, predicate: Value, truth: int) -> tuple[Formula, Reads]:
         """When ``predicate`` is ``truth``, and the reads that decide it."""
@@ -311,14 +319,6 @@ class _Run:
         if isinstance(op, AsyncWait) and op.kind == "wgmma":
             now = products.finished(self.formulas, now, waited(op, state), presence)
         state.products = now
-
-    def _commit(self, op: AsyncCommit, state: State, condition: Formula) -> list[State]:
-        """Where a commit is predicated, the paths with it and without it go on apart."""
-        from ptxmm.events.symbolic.asynchronous.groups import commit  # with all that copies need
-
-        without, state = self._where(state, -condition), self._where(state, condition)
-        commit(op, state)
-        return [s for s in (without, state) if s.guard != FALSE]
 
     def _open(self, pc: int, state: State, reads: Reads) -> State:
         """``state`` after the conditional branch at ``pc``, which ``reads`` decide, inside its region of control."""

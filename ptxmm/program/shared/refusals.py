@@ -54,7 +54,7 @@ def refused(message: str, test: Test, op: Op) -> PtxmmError:
     return placed(refusal(message), test, op)
 
 
-def same_group(other: Op) -> str:
-    """Why a copy of a group is undefined whose destination ``other`` writes too."""
-    line = other.source.span.line
-    return f"cp.async to the location of another one of its group, in line {line} (PTX ISA 9.7.10.24.4)"
+def same_group(one: Op, other: Op) -> str:
+    """Why a group is undefined of which two copies write the same bytes."""
+    lines = " and ".join(dict.fromkeys(f"line {op.source.span.line}" for op in (one, other)))
+    return f"two cp.async of this group write to the same location: {lines} (PTX ISA 9.7.10.24.4)"

@@ -106,7 +106,7 @@ class AsyncCommit(Struct, frozen=True):
 class AsyncWait(Struct, frozen=True):
     """``wait_group`` and ``wait_all``: until at most ``pending`` of the latest groups are not complete.
 
-    ``pending`` None: ``cp.async.wait_all``, which waits for operations without a group too. ``read``: only until the
+    ``pending`` None: ``cp.async.wait_all``, which makes a group of those without one first. ``read``: only until the
     sources have been read (``cp.async.bulk.wait_group.read``).
     """
 

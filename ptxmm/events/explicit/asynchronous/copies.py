@@ -20,7 +20,7 @@ from ptxmm.events.explicit.values.compute import in_cta
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.program.shared.legality import apart
 from ptxmm.program.shared.refusals import same_group
-from ptxmm.ptx.ops import AsyncCommit, AsyncStore, AsyncWait, BulkCopy, CopyAsync, CopyAsyncArrive, Type, copied
+from ptxmm.ptx.ops import AsyncCommit, AsyncStore, AsyncWait, BulkCopy, CopyAsync, CopyAsyncArrive, Op, Type, copied
 
 U16 = Type("u", 16)
 UNIT = 16
@@ -137,23 +137,8 @@ def copy_async(machine: Machine, op: CopyAsync) -> None:
         machine.lose()
     else:
         sources = read_source(this, src, size, src_addr | sizes)
-        _check_group(machine, dst.cells(0, op.size)[0])
         copy_to(this, dst, 1, sources, op.size, dst_addr | sizes)
     machine.alone.setdefault("cp.async", []).append(Copy(tuple(this.writes), tuple(this.writes)))
-
-
-def _check_group(machine: Machine, cell: Cell) -> None:
-    """Copies of one group are in no order: two of them to the same location are undefined (9.7.10.24.4)."""
-    key, first, size = cell
-    for copy in machine.alone.get("cp.async", ()):
-        for position in copy.done:
-            event = machine.trace.events[position]
-            other = event.cell
-            if event.op is None or other is None or other[0] != key:
-                continue
-            if first < other[1] + other[2] and other[1] < first + size:
-                machine.undefined(same_group(event.op))
-                return
 
 
 def copy_to(this: Pending, dst: Spot, operand: int, sources: Sources, size: int, addr: int, begin: int = 0) -> None:
@@ -179,18 +164,33 @@ def copy_async_arrive(machine: Machine, op: CopyAsyncArrive) -> None:
     machine.add("MBA", mbarrier=here, addr=addr, asynchronous=True, issuer=this.issuer, after=after)
 
 
-def commit(machine: Machine, op: AsyncCommit) -> None:
-    """``commit_group``: a group of the operations that are in none yet, perhaps empty."""
-    machine.groups.setdefault(op.kind, []).append(machine.alone.pop(op.kind, []))
+def commit(machine: Machine, op: AsyncCommit | AsyncWait) -> None:
+    """``commit_group``: a group of the operations that are in none yet, perhaps empty.
+
+    Copies of one group are in no order: two of them to the same location are undefined (9.7.10.24.4).
+    """
+    group = machine.alone.pop(op.kind, [])
+    machine.groups.setdefault(op.kind, []).append(group)
+    if op.kind != "cp.async":
+        return
+    written: list[tuple[Cell, Op]] = []
+    for copy in group:
+        events = [machine.trace.events[position] for position in copy.done]
+        new = [(event.cell, event.op) for event in events if event.cell is not None and event.op is not None]
+        for (key, first, size), op_ in new:
+            for (other, begin, length), before in written:
+                if key == other and first < begin + length and begin < first + size:
+                    machine.undefined(same_group(before, op_))
+                    return
+        written += new
 
 
 def wait(machine: Machine, op: AsyncWait) -> None:
-    """``wait_group`` and ``wait_all``."""
-    groups = machine.groups.get(op.kind, [])
+    """``wait_group`` and ``wait_all``, which is a commit and a wait for all groups."""
     if op.pending is None:
-        done = [*groups, machine.alone.get(op.kind, [])]
-    else:
-        done = groups[: max(0, len(groups) - op.pending)]
+        commit(machine, op)
+    groups = machine.groups.get(op.kind, [])
+    done = groups[: max(0, len(groups) - (op.pending or 0))]
     completes = tuple(i for g in done for c in g for i in (c.read if op.read else c.done))
     if op.kind == "wgmma" and machine.products is not None:
         machine.products.finish(completes)

@@ -23,9 +23,8 @@ from ptxmm.events.symbolic.executor import AMOUNT, Effects, Executor, Start
 from ptxmm.events.symbolic.values.domain import Value, only
 from ptxmm.events.symbolic.values.mapping import RANKS, mapped
 from ptxmm.program.shared.legality import apart
-from ptxmm.program.shared.refusals import same_group
 from ptxmm.ptx.ops import AsyncStore, BulkCopy, CopyAsync, CopyAsyncArrive, Type, copied
-from ptxmm.relations.formula import TRUE, Formula
+from ptxmm.relations.formula import TRUE
 
 BULK_ALIGNMENT = 16
 """Addresses and sizes of bulk copies are multiples of it (9.7.10.24.6)."""
@@ -53,21 +52,10 @@ def copy_async(run: Executor, op: CopyAsync) -> None:
         frm = locate(run, src, taken, held, op.size, "source") if taken else None
         if to is None or (taken and frm is None):
             continue
-        _check_group(run, op, to, held)
         parts = read_source(run, Side(operation, held, reading), frm, taken) if frm is not None else []
         write_part(run, Side(operation, held, writing), 0, to, op.size, parts)
     run.wrote()
     enqueue(run, operation)
-
-
-def _check_group(run: Executor, op: CopyAsync, to: Start, presence: Formula) -> None:
-    """Two copies of one group to the same location are undefined: nothing orders them (9.7.10.24.4)."""
-    machine, (item, offset) = run.machine, to
-    _, open_ = run.state.queues.get("cp.async", ((), ()))
-    for event in (machine.events[e] for number in open_ for e in machine.operations[number].events):
-        for p in event.places if event.kind == "W" else ():
-            if p.physical == item.physical and offset < p.offset + p.size and p.offset < offset + op.size:
-                run.misuse(run.formulas.all([presence, event.presence, p.when]), same_group(event.op))
 
 
 def copy_async_arrive(run: Executor, op: CopyAsyncArrive) -> None:

@@ -7,7 +7,7 @@ possible values, each combination is an operation of its own, of which an execut
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import combinations, product
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from ptxmm.events.symbolic.executor import Effects, Executor, Start, place_at
 from ptxmm.events.symbolic.machine import State
 from ptxmm.events.symbolic.values.domain import Reads, Value, only
 from ptxmm.program.identity import EventId
+from ptxmm.program.shared.refusals import same_group
 from ptxmm.ptx.ops import AsyncCommit, AsyncWait, Role, Type
 from ptxmm.relations.formula import FALSE, TRUE, Formula
 
@@ -139,14 +140,28 @@ def complete_tx(run: Executor, side: Side, k: int, start: Start, size: int) -> N
 # -- groups --
 
 
-def commit(op: AsyncCommit, state: State) -> None:
-    """A new group of the operations of a kind that are in none yet."""
-    groups, open_ = state.queues.get(op.kind, ((), ()))
-    state.queues = {**state.queues, op.kind: ((*groups, open_), ())}
+def commit(run: Executor, op: AsyncCommit | AsyncWait) -> None:
+    """A new group of the operations of a kind that are in none yet.
+
+    Copies of one group are in no order: two of them to the same location are undefined (9.7.10.24.4).
+    """
+    groups, open_ = run.state.queues.get(op.kind, ((), ()))
+    run.state.queues = {**run.state.queues, op.kind: ((*groups, open_), ())}
+    if op.kind != "cp.async":
+        return
+    written = [[e for e in run.machine.operations[n].events if run.machine.events[e].kind == "W"] for n in open_]
+    for one, other in combinations(written, 2):
+        for a, b in product((run.machine.events[e] for e in one), (run.machine.events[e] for e in other)):
+            for p, q in product(a.places, b.places):
+                if p.physical == q.physical and p.offset < q.offset + q.size and q.offset < p.offset + p.size:
+                    when = run.formulas.all([run.presence, a.presence, p.when, b.presence, q.when])
+                    run.misuse(when, same_group(a.op, b.op))
 
 
 def wait(run: Executor, op: AsyncWait) -> None:
-    """``wait_group`` and ``wait_all``: an event after what completes the groups that it waits for."""
+    """``wait_group``, an event after what completes the groups that it waits for; ``wait_all`` commits before."""
+    if op.pending is None:
+        commit(run, op)
     kind, operand = ("W", None) if op.kind == "cp.async" else ("PF", 0 if op.read else 1)
     events, operations = run.machine.events, run.machine.operations
     event = run.event("AW")
@@ -162,10 +177,8 @@ def wait(run: Executor, op: AsyncWait) -> None:
 
 def waited(op: AsyncWait, state: State) -> list[int]:
     """The operations that ``op`` waits for."""
-    groups, open_ = state.queues.get(op.kind, ((), ()))
-    if op.pending is None:
-        return [n for group in (*groups, open_) for n in group]
-    return [n for group in groups[: max(0, len(groups) - op.pending)] for n in group]
+    groups, _ = state.queues.get(op.kind, ((), ()))
+    return [n for group in groups[: max(0, len(groups) - (op.pending or 0))] for n in group]
 
 
 def enqueue(run: Executor, operation: Operation) -> None:
@@ -196,4 +209,4 @@ def reads_of(run: Executor, *values: Value) -> Reads:
     return run.machine.all_reads(v.reads for v in values)
 
 
-EFFECTS: Effects = {AsyncWait: wait}
+EFFECTS: Effects = {AsyncCommit: commit, AsyncWait: wait}

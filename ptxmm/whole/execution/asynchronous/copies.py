@@ -8,11 +8,13 @@ each way to learn of that; the clock of the agent is the number of the group.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from msgspec.structs import replace
 
 from ptxmm.formats.modules.launch import DESTINATION_CTA, EXIT_WAITS, SAME_VALUE
+from ptxmm.program.shared.refusals import same_group
 from ptxmm.ptx import ops
 from ptxmm.ptx.ops.copies import BULK_ALIGNMENT as _UNIT
 from ptxmm.whole.arrays import Numbers
@@ -36,7 +38,7 @@ class Copies:
         self._threads: dict[int, int] = {}
         self._groups: dict[tuple[str, int], list[dict[str, Release]]] = {}
         self._last: dict[tuple[int, int], tuple[int, int]] = {}
-        self._open: dict[int, list[tuple[int, int]]] = {}
+        self._open: dict[int, list[tuple[int, int, int]]] = {}
         self._calls = 0
         self._same: dict[tuple[object, ...], int] = {}
 
@@ -93,7 +95,6 @@ class Copies:
             if machine.apart:
                 raise Stopped("undecided", "what this copies depends on which lane is elected", at, int(threads[0]))
         to = machine.places(op.dst, "shared", op.size, at, threads)
-        self._check_group(at, to, op.size, threads)
         agents = self._issued(threads, "cp.async", _DONE)
         machine.tell("copy", ("group", "cp.async"), 0, at, threads)
         for size in np.unique(sizes).tolist():
@@ -106,14 +107,8 @@ class Copies:
             machine.memory.bytes[rest], machine.memory.known[rest], machine.memory.opaque[rest] = 0, True, False
         machine.trace.add(at, WRITE, to, op.size, agents)
         machine.overwrite(to, op.size, at)
-
-    def _check_group(self, at: int, places: Numbers, size: int, threads: Numbers) -> None:
-        """Copies of one group are in no order: two of them to one location are undefined (9.7.10.24.4)."""
-        for place, thread in zip(places.tolist(), threads.tolist(), strict=True):
-            others = self._open.setdefault(thread, [])
-            if any(first < place + size and place < end for first, end in others):
-                raise Stopped("undefined", "cp.async to the location of another one of its group", at, thread)
-            others.append((place, place + size))
+        for place, thread in zip(to.tolist(), threads.tolist(), strict=True):
+            self._open.setdefault(thread, []).append((place, place + op.size, at))
 
     def _move(self, to: Numbers, frm: Numbers, size: int) -> None:
         self.machine.memory.move(to, frm, size, self.machine.watched)
@@ -129,11 +124,14 @@ class Copies:
 
     # Groups.
 
-    def commit(self, op: ops.AsyncCommit, at: int, threads: Numbers) -> None:
-        """``commit_group``."""
+    def commit(self, op: ops.AsyncCommit | ops.AsyncWait, at: int, threads: Numbers) -> None:
+        """``commit_group``. Copies of one group are in no order: two of them to one location are undefined
+        (9.7.10.24.4)."""
         for thread in threads.tolist():
-            if op.kind == "cp.async":
-                self._open.pop(thread, None)
+            written = sorted(self._open.pop(thread, [])) if op.kind == "cp.async" else []
+            for (_, end, one), (first, _, other) in pairwise(written):
+                if first < end:
+                    raise Stopped("undefined", same_group(*(self.machine.body[i] for i in (one, other))), at, thread)
             groups = self._groups.setdefault((op.kind, thread), [])
             self.machine.tell("commit", ("group", op.kind), len(groups), at, np.array([thread]))
             groups.append(self._latest(op.kind, thread))
@@ -144,11 +142,12 @@ class Copies:
         return {part: self.done(agent) for part, agent in agents.items() if agent is not None}
 
     def wait(self, op: ops.AsyncWait, at: int, threads: Numbers) -> None:
-        """``wait_group`` and ``wait_all``: the thread comes after all groups but the latest ``pending``."""
+        """``wait_group`` and ``wait_all``, a commit and a wait: the thread comes after all groups but the latest
+        ``pending``."""
+        if op.pending is None:
+            self.commit(op, at, threads)
         for thread in threads.tolist():
             groups = self._groups.get((op.kind, thread), [])
-            if op.pending is None:
-                groups = [*groups, self._latest(op.kind, thread)]
             done = groups[: max(0, len(groups) - (op.pending or 0))]
             self.machine.tell("pass", ("group", op.kind), len(done) - 1, at, np.array([thread]))
             if not done:
