@@ -11,9 +11,9 @@ import pytest
 from ptxmm.analysis.outcomes import check
 from ptxmm.errors import PtxmmError
 from ptxmm.formats import parse
-from ptxmm.formats.modules.demangle import demangled
+from ptxmm.formats.modules.demangle import demangled, parameters, qualified
 from ptxmm.formats.modules.extract import skeleton
-from ptxmm.formats.modules.names import matching
+from ptxmm.formats.modules.names import matching, titles
 from ptxmm.program.test import Test
 from tests.support import ROOT, model_named
 
@@ -55,6 +55,33 @@ def test_names_that_stay(name: str) -> None:
     assert demangled(name) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "types"),
+    [
+        ("_Z1kPi", "int*"), ("_Z1kv", ""), ("_ZN2ns6kernelIfLi4ELb1EJidEEEvPT_DpT2_", "float*, int, double"),
+        ("_ZN2ns6kernelImLi8ELb0EJEEEvPT_DpT2_", "unsigned long*"), ("_Z1kIPKcRViOfS1_EvT_", "char const*"),
+        ("_Z1kISt4pairIiN1a1bEES2_ES2_v", ""), ("_ZZ9lastBlockPKfPfi4PairE4part", "float const*, float*, int, Pair"),
+        ("_ZN1AIiE1fEPS0_i", "A<int>*, int"), ("_Z1kPFviE", None), ("_Z1kRA4_i", None), ("k", None), ("_Z1kP", None),
+    ],
+)  # fmt: skip
+def test_types_of_parameters(name: str, types: str | None) -> None:
+    assert parameters(name) == types
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("ns::v == 1", 5), ("::v == 1", 3), ("v == 1", 0), ("k<float>::tile[0]", 14), ("k<a::b, 2>(int*)::tile", 22),
+        ("k()::tile", 9), ("k(int)", 0), ("(anonymous namespace)::v)", 24), ("(a == 1)", 0), ("counter<3> == 4", 10),
+        ("x<y>z", 0), ("ns::v<3", 5), ("ns::v<3 /\\ w>2", 5), ("cta 1:s", 0), ("P0:r1", 0), ("ns:: v", 0),
+        ("a::operator()<int>::s", 21), ("k<((((", 0), ("", 0),
+    ],
+)  # fmt: skip
+def test_where_a_qualified_name_ends(text: str, length: int) -> None:
+    assert qualified(text) == length
+    assert qualified(f"~{text}", 1) == 1 + length
+
+
 @pytest.mark.skipif(shutil.which("c++filt") is None, reason="no c++filt")
 def test_the_names_of_all_modules() -> None:
     """They are what binutils make of them, but for parameters, and blanks between closing brackets."""
@@ -81,11 +108,24 @@ ENTRIES = ["_ZN1a1kIfEEvPT_", "_ZN1b1kIfEEvPT_", "_ZN1b1kIiLj4EEEvPT_", "plain",
     [
         ("plain", [3]), ("_Z1gPf", [5]), ("g", [4, 5]), ("a::k<float>", [0]), ("::a::k<float>", [0]), ("a::k", [0]),
         ("k<float>", [0, 1]), ("b::k", [1, 2]), ("k", [0, 1, 2]), ("b::k<int, 4u>", [2]), ("b::k<int,4>", [2]),
-        ("k< int , 4 >", [2]), ("k<int>", []), ("K", []), ("::k", [0, 1, 2]), ("", []), ("c::k", []),
+        ("k< int , 4 >", [2]), ("g(int *)", [4]), ("g(float*)", [5]), ("g(double*)", [4, 5]),
+        ("a::k<float>(float*)", [0]), ("::b::k<int, 4u>()", [2]),
+        ("k<int>", []), ("K", []), ("::k", [0, 1, 2]), ("", []), ("c::k", []),
     ],
 )  # fmt: skip
 def test_what_a_launch_may_call_a_kernel(given: str, found: list[int]) -> None:
     assert matching(given, ENTRIES) == [ENTRIES[number] for number in found]
+
+
+def test_other_ways_to_write_a_name() -> None:
+    names = ["_Z1kPKj", "_Z1kPj", "_ZN12_GLOBAL__N_11vE", "_ZN1a12_GLOBAL__N_11vE", "_ZN1b2x1E", "_ZN1b3x1uE"]
+    assert matching("k(const unsigned*)", names) == names[:1]
+    assert matching("k(unsigned *)", names) == names[1:2]
+    assert matching("v", names) == names[2:4]
+    assert matching("::v", names) == names[2:3]
+    assert matching("a::v", names) == matching("a::(anonymous namespace)::v", names) == names[3:4]
+    assert matching("b::x1", names) == names[4:5]
+    assert list(titles([*names[:2], "_Z1kPFviE"]).values()) == ["k(unsigned int const*)", "k(unsigned int*)", "k"]
 
 
 # -- in a launch ---------------------------------------------------------------------------------------------------
@@ -126,33 +166,12 @@ def test_variables_in_claims_and_objects(called: str) -> None:
     assert [dict(item.memory) for item in result.outcomes] == [{"tile": 5}]
 
 
-@pytest.mark.parametrize(
-    "launch",
-    [
-        'args = ["ns::out"]\n[objects]\nout = "u32"\n',
-        '[objects]\n"ns::out" = "u32"\n',
-        '[objects]\nout = "u32"\n[check]\ncondition = "exists (ns::out == 0)"\n',
-    ],
-)
-def test_a_qualified_variable_is_told_its_name(launch: str) -> None:
-    comments = "".join(f"// ptxmm: {row}\n" for row in launch.splitlines())
-    text = (
-        f".version 8.5\n.target sm_90\n.address_size 64\n{comments}.visible .entry k(.param .u64 p)\n{{\n  ret;\n}}\n"
-    )
-    with pytest.raises(PtxmmError) as caught:
-        parse(text, "k.ptx")
-    assert "last part of its name" in (caught.value.hint or "")
-
-
 def test_objects_of_the_launch_keep_their_name() -> None:
-    """An object that an argument points to is no variable of the module, which has its long name then."""
-    toml = (
-        'args = ["tile"]\nobjects.tile = "u32"\n[check]\ncondition = "forall (tile == 5 /\\\\ _ZZ1kIfEvPT_E4tile == 5)"'
-    )
-    test = launched(toml, ONE)
-    assert {name: item.space for name, item in test.objects.items()} == {
-        "tile": "global", "_ZZ1kIfEvPT_E4tile": "shared",
-    }  # fmt: skip
+    """An object that an argument points to is no variable of the module, which has a longer name then."""
+    toml = 'args = ["tile"]\nobjects.tile = "u32"\n[check]\ncondition = "forall (tile == 5 /\\\\ {} == 5)"'
+    for called in ("_ZZ1kIfEvPT_E4tile", "k::tile", "k<float>(float*)::tile"):
+        test = launched(toml.format(called), ONE)
+        assert {name: item.space for name, item in test.objects.items()} == {"tile": "global", "k::tile": "shared"}
 
 
 def test_arguments_and_addresses() -> None:
@@ -168,15 +187,42 @@ def test_arguments_and_addresses() -> None:
 
 
 def test_two_of_one_name() -> None:
-    """Where two variables of a kernel would be called the same both keep their long names."""
+    """Where two variables of a kernel would be called the same, more of their names is said."""
     text = ".global .u32 _ZN1a1vE;\n.global .u32 _ZN1b1vE;\n.global .u32 w;\n.global .u32 _ZN1a1wE;\n"
     body = (
         "st.global.u32 [_ZN1a1vE], 1; st.global.u32 [_ZN1b1vE], 2; st.global.u32 [w], 3; st.global.u32 [_ZN1a1wE], 4;"
     )
     test = launched(OUT, text + kernel("k", body))
-    assert set(test.objects) == {"_ZN1a1vE", "_ZN1b1vE", "w", "_ZN1a1wE", "out"}
-    with pytest.raises(PtxmmError, match="no variable is called `v`"):
+    assert set(test.objects) == {"a::v", "b::v", "w", "a::w", "out"}
+    claim = OUT + '[check]\ncondition = "forall (a::v == 1 /\\\\ ::b::v == 2 /\\\\ w == 3 /\\\\ a::w == 4)"'
+    assert check(launched(claim, text + kernel("k", body)), model_named("ptx-8.5")).holds is True
+    with pytest.raises(PtxmmError, match=r"2 variables are called `v`\n(.|\n)*say which: a::v or b::v"):
         launched(OUT + '[check]\ncondition = "exists (v == 1)"', text + kernel("k", body))
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ('args = ["a::x"]', "no variable is called `a::x`(.|\n)*did you mean `a::v`"),
+        ('args = ["out"]\nobjects."c::d::zz" = "u32"', "no variable is called `c::d::zz`(.|\n)*there are a::v, b::v"),
+        ('args = ["out"]\nobjects.v = { init = 3 }', "2 variables are called `v`"),
+        ('args = ["v"]', "2 variables are called `v`"),
+    ],
+)
+def test_names_that_mean_none_or_several(toml: str, message: str) -> None:
+    text = ".global .u32 _ZN1a1vE;\n.global .u32 _ZN1b1vE;\n" + kernel("k", "st.global.u32 [_ZN1a1vE], 1;")
+    with pytest.raises(PtxmmError, match=message) as caught:
+        launched(toml, text)
+    assert caught.value.line in (1, 2) and caught.value.source
+
+
+def test_qualified_names_in_arguments_and_objects() -> None:
+    text = ".global .u32 _ZN1a1vE;\n.global .u32 _ZN1b1vE;\n.global .align 8 .u64 _Z1pILi3EE;\n"
+    text += kernel("k", "ld.param.u64 %rd1, [k_p]; st.global.u32 [%rd1], 7;")
+    toml = 'args = ["a::v"]\nobjects."b::v" = { init = 5 }\nobjects."p<3>" = { init = ["::b::v"] }\n[check]\n'
+    test = launched(toml + 'condition = "forall (a::v == 7 /\\\\ b::v == 5 /\\\\ p<3> == &b::v)"', text)
+    assert set(test.objects) == {"a::v", "b::v", "p"}
+    assert check(test, model_named("ptx-8.5")).holds is True
 
 
 def test_two_kernels_with_variables_of_one_name() -> None:
@@ -194,7 +240,7 @@ def test_a_variable_of_the_module_is_one_for_two_kernels() -> None:
     text = ".global .u32 _ZN2ns1sE;\n" + stores("_Z1aPj", "_ZZ1aPjE1s", 1)
     text += kernel("_Z1bPj", "st.global.u32 [_ZN2ns1sE], 3;")
     toml = 'args = ["out"]\n[[grids]]\nkernel = "b"\n[[grids]]\nkernel = "a"\n[objects]\nout = "u32"\n'
-    assert set(launched(toml, text).objects) == {"_ZN2ns1sE", "_ZZ1aPjE1s", "out"}
+    assert set(launched(toml, text).objects) == {"ns::s", "a::s", "out"}
 
 
 def test_a_host_thread_has_the_names_that_it_uses() -> None:
@@ -225,4 +271,14 @@ def test_extracted() -> None:
     )
     (back,) = parse(skeleton(test), "k.litmus")
     assert back.name == "a::k<float, 2>"
+    assert check(back, model_named("ptx-8.5")).holds is True
+
+
+def test_extracted_names_of_several_parts() -> None:
+    """A litmus test has words for them."""
+    text = ".global .u32 _ZN1a1vE;\n.global .u32 _ZN1b1vE;\n.global .u32 a_v;\n"
+    text += kernel("k", "st.global.u32 [_ZN1a1vE], 1; st.global.u32 [_ZN1b1vE], 2; st.global.u32 [a_v], 3;")
+    claim = '[check]\ncondition = "forall (a::v == 1 /\\\\ b::v == 2 /\\\\ a_v == 3)"'
+    (back,) = parse(skeleton(launched(OUT + claim, text)), "k.litmus")
+    assert {"_a_v", "b_v", "a_v"} <= back.objects.keys()
     assert check(back, model_named("ptx-8.5")).holds is True

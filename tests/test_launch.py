@@ -278,7 +278,7 @@ MEETING = [
         'kernel = "mp"\n' + OBJECT,
         entry(POINTER, ONE, "_Z2mpPj") + entry(POINTER, ONE, "_Z2mpPf").removeprefix(HEAD), "name",
         '1:11: error: 2 kernels are called `mp`\n  // ptxmm: kernel = "mp"\n            ^^^^^^^\n'
-        "  hint: say which: _Z2mpPj or _Z2mpPf",
+        "  hint: say which: mp(unsigned int*) or mp(float*)",
     ),
     (
         'args = ["x"]\nobjects.x = "u32"', MODULE, "format",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct, field
@@ -85,8 +86,9 @@ def condition_meant(line: str) -> tuple[str, int, str] | None:
     return f"`{written}` begins no condition", len(written), hint
 
 
-def parse_final(text: Text, masked: str, start: int) -> Final:
-    """Read everything from ``start`` to the end of the file; each section may occur once, in any order.
+def parse_final(text: Text, masked: str, start: int, names: Callable[[str, int], int] | None = None) -> Final:
+    """Read everything from ``start`` to the end of the file; each section may occur once, in any order. ``names``: see
+    ``Cursor``.
 
     Raises ``PtxmmError`` (kind ``syntax``; ``condition`` for a second section of a kind).
 
@@ -94,7 +96,7 @@ def parse_final(text: Text, masked: str, start: int) -> Final:
     condition: (EXISTS | NEVER EXISTS | FORALL) disjunction
     filter: FILTER disjunction
     """
-    cursor = Cursor(text, masked, start, len(masked))
+    cursor = Cursor(text, masked, start, len(masked), names)
     found: dict[str, int] = {}
     condition: RawCondition | None = None
     locations: tuple[NameTerm, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -33,16 +34,23 @@ class Token(Struct, frozen=True):
 
 
 class Cursor:
-    """Tokens of ``masked[start:end]`` read from left to right; errors point into the file."""
+    """Tokens of ``masked[start:end]`` read from left to right; errors point into the file. ``names``: where a name that
+    is more than a word ends, the place where it would begin if there is none."""
 
     __slots__ = ("_index", "_tokens", "text")
 
-    def __init__(self, text: Text, masked: str, start: int, end: int) -> None:
+    def __init__(
+        self, text: Text, masked: str, start: int, end: int, names: Callable[[str, int], int] | None = None
+    ) -> None:
         self.text = text
         self._tokens: list[Token] = []
         self._index = 0
         position = start
         while position < end:
+            if names is not None and (name := names(masked, position)) > position:
+                self._tokens.append(Token("name", masked[position:name], position, name))
+                position = name
+                continue
             match = _TOKEN.match(masked, position, end)
             if match is None:
                 raise _unexpected_character(text, masked, position)
@@ -189,9 +197,6 @@ class Cursor:
         elif first.kind == "name" and self.at(":", 1):
             thread = self.next().text
             self.next()
-            if self.at(":"):
-                hint = "a variable of a namespace is called by the last part of its name"
-                raise self.unexpected("a register or location", hint=hint)
         elif first.text in LEVELS and self.peek(1).kind == "number":
             path = self.path()
             self.need(":", hint="a qualified location is written `cta 1:s`")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ptxmm.errors import Span
 from ptxmm.formats.initializers import MAX_ELEMENTS
+from ptxmm.formats.modules.demangle import qualified
 from ptxmm.formats.modules.libcu import EXAMPLES, LibraryType, NotLibrary, library_type
 from ptxmm.formats.modules.table import Table
 from ptxmm.formats.modules.tensormaps import ENCODED, TensorMapSpec, encoded, tensormap_of
@@ -19,7 +20,8 @@ from ptxmm.ptx.ops import TENSORMAP_BYTES, Type
 
 TENSORMAP_ALIGNMENT = 64
 """Of a ``CUtensorMap``, in bytes."""
-_PLACE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\+\s*([0-9]{1,18}))?")
+_PLACE = re.compile(r"(.+?)\s*(?:\+\s*([0-9]{1,18}))?")
+_NAME = re.compile(r"[A-Za-z_$][\w$]*")
 
 Scalar = int | float | str
 """A number, or an object and an offset in bytes (``out+4``)."""
@@ -61,26 +63,21 @@ class ObjectSpec(Struct, frozen=True):
 
 
 def place(value: str) -> tuple[str, int] | None:
-    """The object and the offset in bytes that ``out+4`` means, or None."""
+    """The object, perhaps by its name in C++, and the offset in bytes that ``out+4`` means, or None."""
     match = _PLACE.fullmatch(value.strip())
-    return None if match is None else (match[1], int(match[2] or 0))
+    if match is None or not (_NAME.fullmatch(match[1]) or qualified(match[1]) == len(match[1])):
+        return None
+    return match[1], int(match[2] or 0)
 
 
 def _scalar(table: Table, key: str, value: object) -> Scalar:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str) and place(value) is None:
-        hint = _last_part(value) or 'as in "out+4"'
-        raise table.error(key, f"`{value}` is neither an object nor an object and an offset", hint)
+        raise table.error(key, f"`{value}` is neither an object nor an object and an offset", 'as in "out+4"')
     if isinstance(value, int | float | str):
         return value
     raise table.error(key, "a value is a number or the name of an object")
-
-
-def _last_part(name: str) -> str | None:
-    """The mend for the name of a variable in C++ with those of its namespaces."""
-    last = name.rpartition("::")[2]
-    return f'call it by the last part of its name: "{last}"' if "::" in name and _PLACE.fullmatch(last) else None
 
 
 def arguments_of(table: Table) -> tuple[Argument, ...]:
@@ -130,8 +127,8 @@ def _fields(table: Table, items: list[Any]) -> tuple[Piece, ...]:
 def object_of(table: Table, name: str, value: object) -> ObjectSpec:
     """The object ``name`` that ``value`` describes. Raises ``PtxmmError``."""
     span = table.span(name)
-    if _PLACE.fullmatch(name) is None or "+" in name:
-        raise at(f"`{name}` is not a name", span, kind="format", hint=_last_part(name))
+    if place(name) != (name, 0):
+        raise at(f"`{name}` is not a name", span, kind="format")
     if isinstance(value, str):
         value = {"type": value}
     if not isinstance(value, dict):

@@ -1,8 +1,8 @@
 """The names of C++ that nvcc has put into a module: ``_ZN2ns6kernelIfLi4EEEvPT_`` is ``ns::kernel<float, 4>``.
 
-Itanium C++ ABI, 5.1: names with their template arguments. What stands behind a name is only read past, as parameters
-make no difference to it. What kernels and their variables are hardly ever called (operators, expressions, types of
-functions as arguments) keeps the name that it has.
+Itanium C++ ABI, 5.1: names with their template arguments, and the types of parameters, which tell functions of one name
+apart. What kernels and their variables are hardly ever called (operators, expressions, types of functions as
+arguments) keeps the name that it has.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _SUFFIXES = {
 }
 _INTERNAL = re.compile(r"\b_INTERNAL_\w+::")
 """The namespace that nvcc puts around what is static."""
+_WORD = re.compile(r"\(anonymous namespace\)|(?:operator\(\)|[A-Za-z_$][\w$]*)(?:\[abi:\w+\])?")
+_INSIDE = re.compile(r"[\w\s,:*&<>()$#{}-]")
 _HIDDEN = "\0"
 """Stands for what no name has that is shown: a template parameter, the type of a function or of an array."""
 
@@ -45,21 +47,75 @@ class _Unknown(Exception):
 def demangled(name: str) -> str | None:
     """The name of C++ that ``name`` of a module stands for, with its template arguments and without parameters; None
     for other names."""
+    return _shown(name, lambda reader: reader.name())
+
+
+def parameters(name: str) -> str | None:
+    """The types of the parameters of the function that ``name`` of a module stands for, or that declares the variable
+    that it stands for: ``int*, float``; None where they are not read."""
+
+    def read(reader: _Reader) -> str:
+        local = reader.takes("Z")
+        called = reader.name()
+        return reader.parameters(called, lambda: reader.takes("E") if local else reader.at == len(name))
+
+    return _shown(name, read)
+
+
+def qualified(text: str, start: int = 0) -> int:
+    """Where the name of C++ that begins at ``text[start]`` ends, if it has several parts or template arguments, as in
+    ``ns::kernel<float>::tile`` and ``kernel(int*)::tile``; ``start`` for other text."""
+    end = start
+    at = start + 2 * text.startswith("::", start)
+    while (word := _WORD.match(text, at)) is not None:
+        if at > start:
+            end = word.end()
+        at = word.end()
+        if text.startswith("<", at) and (closed := _closed(text, at)) != at:
+            at = closed
+            if not re.match(r"\s*\w", text[at : at + 80]):  # no comparison of two
+                end = at
+        if text.startswith("(", at):
+            at = _closed(text, at)
+        if not text.startswith("::", at):
+            break
+        at += 2
+    return end
+
+
+def _closed(text: str, start: int) -> int:
+    """Where the brackets that open at ``text[start]`` are closed again; ``start`` where they are not."""
+    depth = 0
+    for at in range(start, min(len(text), start + 4096)):
+        letter = text[at]
+        depth += (letter in "<(") - (letter in ">)")
+        if depth == 0:
+            return at + 1
+        if _INSIDE.match(letter) is None:
+            break
+    return start
+
+
+def _shown(name: str, read: Callable[[_Reader], str]) -> str | None:
+    """What ``read`` makes of a mangled ``name``, if nothing of it is hidden."""
     if not name.startswith("_Z") or len(name) > 4096:
         return None
     try:
-        found = _Reader(name).name()
+        found = read(_Reader(name))
     except (_Unknown, IndexError, RecursionError):
         return None
     return None if _HIDDEN in found else _INTERNAL.sub("", found)
 
 
 class _Reader:
-    """The rest of a mangled name, ``text[at:]``; ``seen``: what substitutions stand for."""
+    """The rest of a mangled name, ``text[at:]``; ``seen``: what substitutions stand for; ``own``: the arguments of the
+    template that was read last, ``given``: those that parameters of templates stand for."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 2
         self.seen: list[str] = []
+        self.own: list[str] = []
+        self.given: list[str] = []
 
     def here(self, *words: str) -> bool:
         return self.text.startswith(words, self.at)
@@ -81,7 +137,7 @@ class _Reader:
         for length in (5, 2, 1):
             word = self.text[self.at : self.at + length]
             if word in known:
-                self.at += length
+                self.at += len(word)
                 return word
         return None
 
@@ -138,6 +194,17 @@ class _Reader:
             self.match("_[0-9]|__[0-9]+_")
         return found
 
+    def parameters(self, called: str, ends: Callable[[], bool]) -> str:
+        """The types of the parameters of a function whose name was read; that of the result comes before them if it is
+        one of a template (5.1.5.3)."""
+        template = called.endswith(">")
+        self.given = self.own if template else []
+        found: list[str] = []
+        while not ends():
+            found.append(self.type())
+        found = found[template:]
+        return "" if found == ["void"] else ", ".join(filter(None, found))
+
     def plain(self) -> str:
         self.takes("L")  # of internal linkage
         if self.takes("Ut"):
@@ -167,7 +234,8 @@ class _Reader:
 
     def arguments(self) -> str:
         self.match("I")
-        return f"<{', '.join(filter(None, self.until_end(self.argument)))}>"
+        self.own = self.until_end(self.argument)
+        return f"<{', '.join(filter(None, self.own))}>"
 
     def argument(self) -> str:
         if self.takes("J"):
@@ -194,6 +262,8 @@ class _Reader:
     def type(self) -> str:
         if signs := self.match("[VKr]*"):
             return self.note(self.type() + "".join(_AROUND[letter] for letter in reversed(signs)))
+        if self.given and self.takes("Dp"):
+            return self.note(self.type() if self.here("T") else _HIDDEN)
         if (sign := self.word(_AROUND)) is not None:
             return self.note(self.type() + _AROUND[sign])
         if (builtin := self.word(_TYPES)) is not None:
@@ -214,8 +284,8 @@ class _Reader:
         return self.note(found + self.arguments()) if self.here("I") else found
 
     def parameter(self) -> str:
-        self.match("T[0-9]*_")
-        return _HIDDEN
+        number = self.match("T[0-9]*_")[1:-1]
+        return self.given[int(number) + 1 if number else 0] if self.given else _HIDDEN
 
     def substitution(self) -> str:
         """``S_``, ``S0_``, ... are the first, the second, ... that were seen."""

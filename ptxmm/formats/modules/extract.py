@@ -44,7 +44,21 @@ def skeleton(test: Test) -> str:
         test, threads=threads, condition=condition, claims=None, info=info, description="\n".join(described),
         locations=tuple(_term(term, names) for term in test.locations),
     )  # fmt: skip
-    return write(made)
+    return _with_words(write(made), {item.name for item in test.objects.values()})
+
+
+def _with_words(text: str, names: Collection[str]) -> str:
+    """A litmus ``text`` with words in place of ``names`` in C++ of several parts: ``a_v`` for ``a::v``."""
+    title, _, rest = text.partition("\n")
+    taken = set(names)
+    for name in sorted(names, key=len, reverse=True):
+        if re.fullmatch(r"[\w$]+", name) is None:
+            word = re.sub(r"\W+", "_", name).strip("_")
+            while word in taken or re.match("[0-9]", word):
+                word = f"_{word}"
+            taken.add(word)
+            rest = re.sub(rf"(?<![\w:]){re.escape(name)}(?!\w)", word, rest)
+    return f"{title}\n{rest}"
 
 
 def _refuse_other_groups(test: Test) -> None:

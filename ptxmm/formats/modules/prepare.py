@@ -14,7 +14,7 @@ from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.inline import inline
 from ptxmm.formats.modules.kernel import Kernel, Reading, as_required, entry_of, kernel_of, named, with_names
 from ptxmm.formats.modules.launch import Launch
-from ptxmm.formats.modules.names import renamed, short_names
+from ptxmm.formats.modules.names import renamed, short_names, understood
 from ptxmm.formats.modules.objects import Object
 from ptxmm.formats.modules.special import WORKSPACE
 from ptxmm.program.test import Allowance
@@ -34,6 +34,7 @@ def prepared(
     """The kernels of ``module`` that are launched, in the order of their grids; ``trapping``: see ``inline.Flat``;
     ``allowed``: see ``Kernel``. Raises ``PtxmmError``."""
     entries = [entry_of(module, launch, grid) for grid in launch.grids]
+    launch = understood(launch, module, entries)
     short = short_names(module, entries, launch)
     launch, inner = renamed(launch, short), renamed(launch, {name: own for own, name in short.items()})
     grids = [as_required(entry, inner, grid) for entry, grid in zip(entries, inner.grids, strict=True)]

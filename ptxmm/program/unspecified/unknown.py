@@ -119,7 +119,7 @@ def _too_many(test: Test, size: int, unknown: Sequence[MemoryObject]) -> PtxmmEr
     )
     hint = "give initial values, such as `= 0`"
     if test.claims is not None:
-        names = dict.fromkeys(o.key.rpartition(":")[2] for o in unknown)
+        names = dict.fromkeys(o.name if o.name.isidentifier() else f'"{o.name}"' for o in unknown)
         hint = "give an initial value: [objects] " + ", ".join(f"{name} = {{ init = 0 }}" for name in names)
     return PtxmmError(message, kind="unsupported", hint=hint)
 
