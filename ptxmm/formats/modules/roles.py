@@ -39,22 +39,29 @@ def represented(kernel: Kernel, code: Code, variables: dict[str, Object]) -> tup
     special = Specializing(kernel, code, variables)
     roles: dict[tuple[int, ...], list[_Thread]] = {}
     residues: list[Residue] = []
+    looked = 0
     for cta, thread in _candidates(grid):
         residue, timed = special.specialized(cta, thread, frozenset())
         if residue.origin not in roles:
             residues.append(residue)
+        looked += 1
         # A clock may decide anything.
         roles.setdefault((*residue.origin, -1) if timed else residue.origin, []).append((cta, thread))
     chosen = _chosen(list(roles.values()))
-    many, shown = grid.ctas * grid.size, _selection(chosen)
+    many = grid.ctas * grid.size
+    if any(isinstance(op, ops.WarpExchange | ops.WarpBarrier) for residue in residues for op in residue.body):
+        chosen = _with_lanes_before(chosen)
+    shown = _selection(chosen)
     # Others may wait for threads that are not chosen, and what is the same value for all need not be so for some.
     others = len(launch.grids) > 1 or bool(launch.host) or kernel.same_value is not None
     if others or any(-1 in role for role in roles) or not all(map(_alone, residues)):
         message = f"{many} threads run; at most {MAX_THREADS} are supported, and what one does depends on others"
-        hint = f"choose some, for each role as in threads = {shown}; or `ptxmm check --whole`, which executes all"
+        hint = f"`ptxmm check --whole` executes all; or choose some, for each role as in threads = {shown}"
+        hint = hint if len(chosen) <= MAX_THREADS else hint.partition(";")[0]
         raise launch.error(grid.spans["block"], message, hint=hint)
+    had = "the one role that these have" if len(roles) == 1 else f"each of the {len(roles)} roles that these have"
     note = (
-        f"of {many} threads, more than {MAX_THREADS}, some of each of {len(roles)} roles run, and of the others "
+        f"of {many} threads, more than {MAX_THREADS}, {looked} were looked at, and some of {had} run: of the others "
         f"nothing is known; threads = {shown} claims it of these, `ptxmm check --whole` executes all"
     )
     return replace(kernel, grid=replace(grid, threads=chosen)), note
@@ -71,15 +78,16 @@ def _candidates(grid: Grid) -> Iterable[_Thread]:
 
 
 def _chosen(roles: Sequence[Sequence[_Thread]]) -> tuple[_Thread, ...]:
-    """Of each role its first thread, then one of another warp, of another CTA, and of the same warp, while there is
-    room."""
-    found = [members[0] for members in roles]
-    for differs in (_other_warp, _other_cta, _other_lane):
+    """Of each role its first thread, then one of another warp, of another CTA, the last of the CTA, one of the same
+    warp, the last of it and the last of all, while there is room."""
+    found = dict.fromkeys(members[0] for members in roles)
+    for number, differs in enumerate((_other_warp, _other_cta, _same_cta, _other_lane, _other_lane, _any)):
         for members in roles:
-            more = next((thread for thread in members if differs(members[0], thread)), None)
+            order = members if number in (0, 1, 3) else members[::-1]
+            more = next((thread for thread in order if differs(members[0], thread)), None)
             if more is not None and len(found) < _MOST:
-                found.append(more)
-    return tuple(sorted(set(found)))
+                found[more] = None
+    return tuple(sorted(found))
 
 
 def _other_warp(one: _Thread, other: _Thread) -> bool:
@@ -90,18 +98,38 @@ def _other_cta(one: _Thread, other: _Thread) -> bool:
     return one[0] != other[0]
 
 
+def _same_cta(one: _Thread, other: _Thread) -> bool:
+    return one[0] == other[0]
+
+
 def _other_lane(one: _Thread, other: _Thread) -> bool:
     return one != other and one[0] == other[0] and one[1] // WARP_SIZE == other[1] // WARP_SIZE
 
 
+def _any(one: _Thread, other: _Thread) -> bool:
+    return True
+
+
+def _with_lanes_before(threads: Sequence[_Thread]) -> tuple[_Thread, ...]:
+    """``threads`` with the lanes of their warps that come before them, as instructions of a warp ask for."""
+    each = ((cta, lane) for cta, last in threads for lane in range(last // WARP_SIZE * WARP_SIZE, last + 1))
+    return tuple(sorted(set(each)))
+
+
 def _selection(threads: Sequence[_Thread]) -> str:
     """``threads`` as a launch writes them."""
-    inside = {cta: ",".join(str(thread) for _, thread in own) for cta, own in groupby(threads, lambda item: item[0])}
+    inside = {cta: _ranges([thread for _, thread in own]) for cta, own in groupby(threads, lambda item: item[0])}
     parts = [
-        f'"cta {",".join(str(cta) for cta in inside if inside[cta] == text)} thread {text}"'
+        f'"cta {_ranges([cta for cta in inside if inside[cta] == text])} thread {text}"'
         for text in dict.fromkeys(inside.values())
     ]
     return parts[0] if len(parts) == 1 else f"[{', '.join(parts)}]"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``0-3,7`` for ascending ``numbers``."""
+    runs = [[item for _, item in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
+    return ",".join(",".join(map(str, run)) if len(run) < 3 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _alone(residue: Residue) -> bool:
