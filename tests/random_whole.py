@@ -390,6 +390,8 @@ def _counted(body: _Flags, thread: int, kind: str, turn: int, extra: bool = Fals
         out += [body.fence()] if fence else []
         body.data(thread, rng.randrange(body.threads), False)
         body.data(thread, (thread + 1) % body.threads, rng.random() < 0.2)
+        if rng.random() < 0.4:  # for the next launch
+            out.append(f"st.{rng.choice(('', '', 'relaxed.gpu.'))}global.u32 [%d2], 0;")
         return
     scope = body.scope()
     load = f"ld.{'relaxed' if fence else 'acquire'}.{scope}.global.u32 %r9, [%d2+{flag}];"

@@ -40,6 +40,7 @@ OWN = "st.global.u32 [%d4], 1; "
 FENCE = "fence.acq_rel.gpu; "
 TWO = "ld.global.u32 %r6, [%d1]; ld.global.u32 %r6, [%d1+4]; "
 THREE = TWO + "ld.global.u32 %r6, [%d1+8]; "
+RESET = "st.global.u32 [%d2], 0; "
 ARRIVE = "red.release.gpu.global.add.u32 [%d2], 1; "
 MEET = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire; "
 REMOTE = "mov.u32 %r7, s; mapa.shared::cluster.u32 %r8, %r7, 0; " + MEET
@@ -57,6 +58,13 @@ def if_(test: str, number: int, then: str) -> str:
 
 def last(test: str, number: int, read: str = THREE, fence: str = FENCE) -> str:
     return if_(test, number, fence + read)
+
+
+def resets(arrival: str, of: int = 2, test: str = "eq", read: str = THREE, reset: str = RESET) -> str:
+    """Whoever comes last tells its CTA, and stores to the counter what it held at first."""
+    tells = f"setp.{test}.u32 %p5, %r5, {of}; selp.u32 %r7, 1, 0, %p5; st.shared.u32 [s], %r7; bar.sync 0; "
+    tells += "ld.shared.u32 %r9, [s]; setp.eq.u32 %p5, %r9, 1; @!%p5 bra E; "
+    return OWN + arrival + tells + read + reset + "E: "
 
 
 def wait(test: str, number: str, label: str = "P", at: int = 0) -> str:
@@ -119,6 +127,14 @@ CASES = {
     "two of three": (3, OWN + FENCE + add() + last("ge", 1, "st.global.u32 [%d1+16], 1; "), "race"),
     "the second of two": (2, OWN + FENCE + add() + last("ne", 0, TWO), "race-free"),
     "last, around": (3, OWN + FENCE + add(2, op="inc.u32") + last("eq", 2), "race-free"),
+    "reset": (2, resets(FENCE + add() + FENCE, 1, read=TWO), "race-free"),
+    "reset, around": (2, resets(FENCE + add(2, op="inc.u32") + FENCE, 1, read=TWO), "race-free"),
+    "reset, nothing to acquire": (2, resets(add(), 1, read=""), "race-free"),
+    "reset, nothing acquired": (3, resets(FENCE + add()), "race"),
+    "reset, counted in the CTA": (3, resets(FENCE + add(scope="cta") + FENCE, read=""), "undecided"),
+    "reset by the second": (3, resets(FENCE + add() + FENCE, 1), "race"),
+    "reset by the last two": (3, resets(FENCE + add() + FENCE, 1, "ge", read=""), "race"),
+    "reset and looked at": (2, resets(add(), 1, read="") + "ld.global.u32 %r6, [%d2]; ", "race"),
     "around too early": (3, OWN + FENCE + add(1, op="inc.u32") + last("eq", 1), "race"),
     "last to exchange": (2, OWN + FENCE + add(op="exch.b32") + last("eq", 1, TWO), "race-free"),
     "not the first to exchange": (3, OWN + FENCE + add(op="exch.b32") + last("eq", 1), "race"),
@@ -176,8 +192,8 @@ CLUSTERS = {
 @pytest.mark.parametrize("name", [*CASES, *CLUSTERS])
 def test_counters(name: str, tmp_path: Path) -> None:
     grid, body, expected = (CASES | CLUSTERS)[name]
-    cluster, shared = ("// ptxmm: cluster = 2\n", "    .shared .u32 s;\n") if name in CLUSTERS else ("", "")
-    shared = shared if "s;" in body or "[s]" in body else ""
+    cluster = "// ptxmm: cluster = 2\n" if name in CLUSTERS else ""
+    shared = "    .shared .u32 s;\n" if "s;" in body or "[s]" in body else ""
     text = _HEAD.format(grid=grid, cluster=cluster, shared=shared)
     text += body.replace("; ", ";\n").replace(": ", ":\n") + "\n    ret;\n}\n"
     path = tmp_path / "k.ptx"

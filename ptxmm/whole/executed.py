@@ -15,8 +15,9 @@ from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.lenient import ISSUE, PROXY_WAR, TENSOR_WAIT
 from ptxmm.whole.order.conflicts import accesses, racing, unordered
+from ptxmm.whole.order.options import Options
 from ptxmm.whole.order.strong import WEAK
-from ptxmm.whole.order.trace import READ, TENSOR, TENSORMAP, WRITE
+from ptxmm.whole.order.trace import ATOMIC, READ, TENSOR, TENSORMAP, WRITE
 from ptxmm.whole.result import Answer
 
 Pairs: TypeAlias = dict[tuple[int, int], list[tuple[int, int]]]
@@ -46,7 +47,10 @@ class Executed:
             transitive=not machine.regions.left, devices=machine.devices,
             pipes=machine.trace.pipes,
         )  # fmt: skip
+        closed = self._closed()
         for number, (a, b) in enumerate(islice(every, _PAIRS)):
+            if int(found.cell[b]) in closed and ATOMIC in (found.kind[a], found.kind[b]):
+                continue
             self.groups.setdefault((int(found.instruction[a]), int(found.instruction[b])), []).append((a, b))
             if number % 4096 == 0:
                 limits.check()
@@ -75,6 +79,18 @@ class Executed:
                 )
             return Stopped("undecided", message, other, int(self.found.agent[pairs[0][1]]))
         return None
+
+    def _closed(self) -> set[int]:
+        """The bytes of counters at which nobody looks but by atomic operations, which come before all that is stored
+        there in each execution of the plan (``Options.closed``)."""
+        columns, strong = self.machine.trace.columns(), self.machine.strong
+        options, found = Options(strong), set[int]()
+        for (place, size), log in strong.logs.items() if strong.plan.last else ():
+            here = (columns["place"] < place + size) & (columns["place"] + columns["size"] > place)
+            logged = here.sum() == len(log.writes) - 1 and (columns["kind"][here] != READ).all()
+            if logged and options.closed((place, size)):
+                found.update(range(place, place + size))
+        return found
 
     def cells(self) -> set[int]:
         """The bytes that pairs of accesses have in common which nothing orders. Raises ``Stopped`` where these are too

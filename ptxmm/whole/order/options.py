@@ -81,6 +81,22 @@ class Options:
         found = [option.values for base in sight.bases for option in self._behind(sight, base, lambda _: True)]
         return frozenset[int]().union(*found)
 
+    def closed(self, location: Location) -> bool:
+        """Whether a counter is stored to behind the atomic operation that is to come last there, and nowhere else,
+        whatever this acquires.
+
+        The last one finds what the one before it leaves, and so on down to the first: each is observed by the next
+        (8.9.2), so that it precedes what is stored in causality order (8.9.5), and does not find it."""
+        log, strong = self._strong.logs[location], self._strong
+        here = arrivals(location, log)
+        every = frozenset(arrival for arrival in here if arrival is not None)
+        last = [at for at, one in enumerate(here) if one and strong.plan.last.get(one, frozenset()) == every - {one}]
+        stored = [at for at, one in enumerate(here) if one is None and log.writes[at].thread != INITIAL]
+        if log.mixed or len(last) != 1 or not _order(strong, log)[last[0], stored].all():
+            return False
+        ends = {(write.level, write.thread) for write, one in zip(log.writes, here, strict=True) if one}
+        return all(strong.mutual(*one, *other) for one in ends for other in ends if one != other)
+
     def lasting(self, read: Read) -> frozenset[int]:
         """What a loop that waits may find for ever, beyond what has been found. Raises ``Unclear``."""
         log = self._strong.logs[read.location]

@@ -211,7 +211,8 @@ class Strong:
             return bool(self._devices[one] == self._devices[other])
         return level == ALL or (level != WEAK and one == other)
 
-    def _mutual(self, level: int, thread: int, other_level: int, other: int) -> bool:
+    def mutual(self, level: int, thread: int, other_level: int, other: int) -> bool:
+        """Whether strong operations of two threads are in each other's scope."""
         one, two = int(self.clocks.cta[thread]), int(self.clocks.cta[other])
         return self.includes(level, one, two) and self.includes(other_level, two, one)
 
@@ -252,7 +253,7 @@ class Strong:
 
     def _linked(self, write: Write, thread: int, level: int) -> bool:
         """Whether a read of ``thread`` observes a write (8.9.2)."""
-        return write.thread == thread or self._mutual(write.level, write.thread, level, thread)
+        return write.thread == thread or self.mutual(write.level, write.thread, level, thread)
 
     def read(
         self, kind: str, at: int, location: Location, thread: int, level: int, acquires: bool,
@@ -301,7 +302,7 @@ class Strong:
                 else:
                     read.trusted = True
             for head in (*read.heads, *self._earlier(read, allowed or ())):
-                near = self._mutual(head.level, head.release.agent, level, thread)
+                near = self.mutual(head.level, head.release.agent, level, thread)
                 if near and (allowed is None or head.release in allowed):
                     chosen.add(head.release)
         self.clocks.acquire(np.array([thread]), chosen)
@@ -341,7 +342,7 @@ class Strong:
 
     def usable(self, heads: Iterable[Head], level: int, thread: int) -> set[Release]:
         """What of ``heads`` an operation of ``thread`` that ends an acquire pattern gets."""
-        return {h.release for h in heads if self._mutual(h.level, h.release.agent, level, thread)}
+        return {h.release for h in heads if self.mutual(h.level, h.release.agent, level, thread)}
 
     def fenced(self, thread: int) -> Iterable[Head]:
         """The fences of a thread that release what comes before them."""
