@@ -14,11 +14,21 @@ STORE = "st.global.u32 [%rd1], %r2;"
 
 
 def kernel(body: str, condition: str = "out == 0", before: str = "") -> list[Test]:
-    return launched(body, dict.fromkeys(("x", "out"), '"u32"'), f'condition = "forall ({condition})"', before=before)
+    claim, launch = f'condition = "forall ({condition})"', "block = 2" if "shfl" in body else ""
+    return launched(body, dict.fromkeys(("x", "out"), '"u32"'), claim, launch=launch, before=before)
 
 
 def conclusions(body: str, condition: str = "out == 0", before: str = "") -> set[str]:
     return {found.conclusion for found in decided_tests(kernel(body, condition, before), 60, "both")}
+
+
+def given(lane: str, then: str = "") -> str:
+    """Of two lanes the second writes what both give; the first one stores what it gets of a lane that is computed."""
+    writes = "mov.u32 %r3, %tid.x; setp.eq.u32 %p1, %r3, 0; @%p1 bra S; ld.global.u32 %r2, [%rd0];"
+    takes = (
+        f"add.u32 %r4, %r3, {lane}; and.b32 %r4, %r4, 1; @!%p1 mov.u32 %r4, 1; shfl.sync.idx.b32 %r4, %r2, %r4, 31, 3;"
+    )
+    return f"{writes}\nS: {takes}{then} add.u32 %r4, %r4, %r4; @%p1 st.global.u32 [%rd1], %r4;"
 
 
 REFUTED = {
@@ -38,6 +48,8 @@ REFUTED = {
     "its second half": f".local .align 4 .b8 L[8]; st.local.u16 [L], 0; ld.local.u32 %r2, [L]; {STORE}",
     "at its generic address": ".local .align 4 .b8 L[8]; mov.u64 %rd4, L; cvta.local.u64 %rd4, %rd4;"
     f" ld.u32 %r2, [%rd4+4]; {STORE}",
+    "given by the lane that did not write it": given("0"),
+    "given by the lane that did, and used by the other": given("1", " xor.b32 %r4, %r4, %r2;"),
     "shared memory": f".shared .align 4 .b8 L[8]; ld.shared.u32 %r2, [L+4]; {STORE}",
 }  # fmt: skip
 
@@ -55,6 +67,7 @@ HOLDING = {
     "a branch on the guard": f"{READ} @%p1 mov.u32 %r2, 0; @!%p1 bra E; {STORE}\nE:",
     "a branch on the guard away": f"{READ} @!%p1 mov.u32 %r2, 0; @!%p1 bra S; ret;\nS: {STORE}",
     "what is not chosen": f"{READ} selp.u32 %r2, 0, %r3, %p1; {STORE}",
+    "given by the lane that wrote it": given("1"),
     "what nobody stores": f"add.u32 %r2, %r3, 1; mov.u32 %r2, 0; {STORE}",
 }  # fmt: skip
 
