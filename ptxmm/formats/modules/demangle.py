@@ -196,7 +196,7 @@ class _Reader:
 
     def parameters(self, called: str, ends: Callable[[], bool]) -> str:
         """The types of the parameters of a function whose name was read; that of the result comes before them if it is
-        one of a template (5.1.5.3)."""
+        one of a template, as the Itanium C++ ABI has it."""
         template = called.endswith(">")
         self.given = self.own if template else []
         found: list[str] = []
