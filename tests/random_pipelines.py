@@ -353,6 +353,102 @@ def clusters(seed: int) -> str:
         lines += [f"setp.ne.u32 %p1, %r1, {thread};", f"@%p1 bra T{thread};"]
         lines += [line for step in steps for line in step]
         lines += [f"T{thread}:"]
+    return _cluster(lines)
+
+
+def _cluster(lines: list[str]) -> str:
+    """A kernel of two CTAs of a thread each."""
     body = "".join(f"{'' if line.endswith(':') else '    '}{line}\n" for line in lines)
     head = HEAD.format(block=1).replace("grid = 1", "grid = 2\n// ptxmm: cluster = 2").replace("%tid.x", "%ctaid.x")
     return head.replace("%r<9>", "%r<20>") + body + "    ret;\n}\n"
+
+
+def invalidations(seed: int, order: int = 0) -> str:
+    """An mbarrier that is used, invalidated, and perhaps initialised again, by threads that meet on the way or not."""
+    rng = random.Random(f"invalidations/{seed}")
+    block = rng.choice((2, 2, 3))
+    made = _Pipeline(rng, block, order)
+
+    def meet() -> None:
+        kind, one = rng.randrange(6), rng.randrange(block)
+        if kind < 3 or lives > 1:  # the engines look at the order of operations on mbarriers apart from flags
+            for thread in range(block):
+                made.add(thread, "barrier.sync 0;")
+        elif kind < 5:
+            sems = rng.choice((("release", "acquire"), ("relaxed", "relaxed")))
+            made.add(one, f"st.{sems[0]}.cta.shared.u32 [s+{4 * made.labels}], %r3;")
+            made.labels += 1
+            look = f"ld.{sems[1]}.cta.shared.u32 %r4, [s+{4 * made.labels - 4}];"
+            for thread in range(block):
+                if thread != one and made.labels < 10:
+                    made.add(thread, f"F{made.labels}{thread}:", look, "setp.ne.u32 %p4, %r4, 1;",
+                             f"@%p4 bra F{made.labels}{thread};")  # fmt: skip
+
+    count, turn, lives = rng.choice((1, 1, 2, block)), 0, rng.choice((1, 1, 2))
+    for life in range(lives):
+        for _ in range(rng.choice((0, 1, 1, 2))):
+            arriving = rng.choice((min(count, block), min(count, block), 1))
+            for thread in rng.sample(range(block), arriving):
+                made.add(thread, *_arrival(rng, "full"))
+            for thread in range(block):
+                if rng.random() < 0.6:
+                    made.wait(thread, "full", turn)
+            turn ^= 1
+        if rng.random() < 0.7:
+            meet()
+        if life or rng.random() < 0.9:
+            one = rng.randrange(block)
+            made.add(one, "mbarrier.inval.shared.b64 [full];")
+            if rng.random() < 0.3:
+                meet()
+                one = rng.randrange(block)
+            if not life:
+                made.add(one, f"mbarrier.init.shared.b64 [full], {count};")
+                meet()
+            turn = 0
+    if rng.random() < 0.3 and all(made.steps):
+        made.mistake()
+    return made.text([("full", count)])
+
+
+def exits(seed: int) -> str:
+    """Two CTAs of a cluster that use each other's shared memory, and perhaps end too early."""
+    rng = random.Random(f"exits/{seed}")
+    made = _Pipeline(rng, 2)
+    user = rng.randrange(2)
+    owner = user ^ 1
+    for _ in range(rng.choice((1, 1, 2))):
+        made.add(user, rng.choice((
+            "st.shared::cluster.u32 [%r10], %r3;", "ld.shared::cluster.u32 %r5, [%r10];",
+            "st.relaxed.cluster.shared::cluster.u32 [%r10], %r3;",
+            "atom.relaxed.cluster.shared::cluster.add.u32 %r5, [%r10], %r3;",
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];",
+            "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r11];",
+        )))  # fmt: skip
+    kind = rng.randrange(8)
+    if kind < 3:
+        sems = rng.choice(("release", "release", "release", "relaxed")), rng.choice(("acquire", "acquire", "relaxed"))
+        where = rng.choice((("shared::cluster", "%r13", "shared", "s+8"), ("global", "%d1", "global", "%d1")))
+        made.add(user, f"st.{sems[0]}.cluster.{where[0]}.u32 [{where[1]}], %r3;")
+        made.add(owner, "L:", f"ld.{sems[1]}.cluster.{where[2]}.u32 %r4, [{where[3]}];", "setp.ne.u32 %p4, %r4, 1;",
+                 "@%p4 bra L;")  # fmt: skip
+    elif kind < 4:
+        made.wait(owner, "full", 0)
+    elif kind < 5:
+        made.add(owner, "L:", "ld.relaxed.cluster.shared.u32 %r4, [s];", "setp.ne.u32 %p4, %r4, 1;", "@%p4 bra L;")
+    elif kind < 7:
+        sem = rng.choice(("", "", ".relaxed"))
+        fence = ["fence.acq_rel.cluster;"] if rng.random() < 0.3 else []
+        for thread in (0, 1):
+            made.add(thread, *fence, f"barrier.cluster.arrive{sem};", "barrier.cluster.wait;")
+    if rng.random() < 0.2:
+        made.mistake()
+    lines = ["mbarrier.init.shared.b64 [full], 1;", "fence.mbarrier_init.release.cluster;", "barrier.cluster.arrive;"]
+    lines += ["barrier.cluster.wait;", "mov.u32 %r7, s;", "mov.u32 %r8, full;", "xor.b32 %r9, %r1, 1;"]
+    lines += ["mapa.shared::cluster.u32 %r10, %r7, %r9;", "mapa.shared::cluster.u32 %r11, %r8, %r9;"]
+    lines += ["add.u32 %r13, %r10, 8;"]
+    for thread, steps in enumerate(made.steps):
+        lines += [f"setp.ne.u32 %p1, %r1, {thread};", f"@%p1 bra T{thread};"]
+        lines += [line for step in steps for line in step]
+        lines += [f"T{thread}:"]
+    return _cluster(lines)

@@ -176,7 +176,7 @@ CLUSTERS = {
         "race",
     ),
     "between arrival and wait": (2, REMOTE + MEET.replace("; b", "; " + CHANGE + "b") + LOOK + MEET, "race"),
-    "the other may have ended": (2, REMOTE + CHANGE + MEET + LOOK, "undecided"),
+    "the other may have ended": (2, REMOTE + CHANGE + MEET + LOOK, "undefined"),
     "a flag": (2, handed("cluster"), "race-free"),
     "a flag of the CTA": (2, handed("cta"), "race"),
     "a flag of another cluster": (

@@ -219,7 +219,7 @@ _MEET = "mbarrier.arrive.shared.b64 %d2, [full]; W: mbarrier.test_wait.shared.b6
         ("cvta.global.u64 %d3, %d1; @!%p1 mbarrier.init.b64 [%d3], 2;", "undefined", "has to be in .shared::cta"),
         (_INIT + _MEET + "bar.sync 0; @!%p1 mbarrier.inval.shared.b64 [full]; bar.sync 0; "
          "@%p1 mbarrier.init.shared.b64 [full], 1; @%p1 mbarrier.arrive.shared.b64 %d2, [full];", "race-free", None),
-        (_INIT + _MEET + "@!%p1 mbarrier.inval.shared.b64 [full];", "undecided", "what others do with mbarrier full"),
+        (_INIT + _MEET + "@!%p1 mbarrier.inval.shared.b64 [full];", "undefined", " has invalidated it"),
         (
             _INIT + "mbarrier.arrive.shared.b64 %d2, [full]; bar.sync 0; mbarrier.arrive.shared.b64 %d2, [full];",
             "race-free", None,

@@ -182,7 +182,7 @@ def test_order(body: str, answer: str, tmp_path: Path) -> None:
             "after tcgen05.relinquish_alloc_permit",
         ),
         ({"free": FREE.format(columns=64)}, "are no allocation"),
-        ({"free": FREE.format(columns=32) + " " + LD}, "has freed"),
+        ({"free": FREE.format(columns=32) + " " + LD}, "has been freed"),
         ({"free": ""}, "not freed before the kernel ends"),
         ({"body": "add.u32 %r2, %r2, 31; " + LD}, "columns 31 to 32 of tensor memory"),
         ({"body": "add.u32 %r2, %r2, %r1; " + LD}, "lanes of a warp that name different addresses"),

@@ -96,8 +96,8 @@ def told(result: WholeResult) -> Iterator[tuple[Conclusion, int | None, str]]:
         for race in result.races:
             yield word, race.second.line, f"data race of {race.place}: {race.first} and {race.second}"
         if not result.races:
-            choice = None if result.choice is None else str(result.choice)
-            why = ": ".join(filter(None, (WORDS[result.answer], result.reason, choice)))
+            besides = [str(item) for item in (result.other, result.choice) if item is not None]
+            why = ": ".join(filter(None, (WORDS[result.answer], result.reason, *besides)))
             yield word, None if result.spot is None else result.spot.line, why
     for claim in result.claims:
         if claim.conclusion.finding is not False and (result.holds or claim.outcomes):

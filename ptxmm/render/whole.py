@@ -38,6 +38,8 @@ def text(result: WholeResult, style: Style) -> list[str]:
         lines.append(f"  {result.reason}")
     if result.spot is not None:
         lines.append(f"  {clean(str(result.spot))}")
+    if result.other is not None:
+        lines.append(f"  {clean(str(result.other))}")
     if result.choice is not None:
         chosen = result.choice
         lines += [f"  {chosen.text}:", f"  {clean(str(chosen.operation))}", f"  {clean(chosen.advice)}"]

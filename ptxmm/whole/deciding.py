@@ -130,6 +130,9 @@ class Deciding:
             self._note(self._some, every=False)
             if races := self._sure(one):
                 return races
+            if self.plan.exact:
+                one.refuse_ended()
+                self._delay()
         except Stopped as failed:  # perhaps there is no execution in which all of that is found
             if not chosen or failed.word != "undecided":
                 raise
@@ -170,6 +173,20 @@ class Deciding:
         if (stop := run.unsure(_SCHEDULE)) is not None:
             raise stop
         return self._free(run, self._open if one is None else self._every)
+
+    def _delay(self) -> None:
+        """Raise ``Stopped`` where this execution may not be defined, and one in which something of it comes as late as
+        it can is not."""
+        one = self.machine
+        for moment in () if one.undecided is None else one.undecided.moments:
+            self.machine = Machine(self.launch, self.plan, self.waiting, one, self._layout)
+            self.machine.delayed = moment, _MORE * one.steps + _FEW
+            try:
+                self.machine.run(self.limits)
+            except Stopped as stop:
+                if stop.word == "undefined":
+                    raise
+        self.machine = one
 
     def _planned(
         self, watched: set[Location], last: Mapping[Arrival, frozenset[Arrival]], chosen: Mapping[Glance, Chosen],
@@ -375,4 +392,5 @@ class Deciding:
             None if stop is None else stop.message, said, told.seconds,
             waiting(self.machine) if answer == "deadlock" else (),
             None if stop is None else choice(self.machine, stop, self.file),
+            None if stop is None or stop.other is None else spot_of(self.machine, *stop.other),
         )  # fmt: skip

@@ -107,14 +107,15 @@ class Executed:
         """Raise ``Stopped`` where a run without races says nothing of others, or leaves something undone."""
         self.machine.copies.check_end()
         self.machine.tensorcore.allocations.check_end()
-        self.machine.mbarriers.check_ends()
+        self.refuse_ended()
         if self.machine.undecided is not None:
             raise self.machine.undecided
-        self._refuse_ended()
 
-    def _refuse_ended(self) -> None:
-        """Raise ``Stopped`` where shared memory of a CTA is accessed that may have ended (5.1.7)."""
+    def refuse_ended(self) -> None:
+        """Raise ``Stopped`` where shared memory of a CTA is used that may have ended (5.1.7): nothing that its threads
+        do comes after that, or sees it."""
         machine, columns = self.machine, self.machine.trace.columns()
+        machine.mbarriers.check_ends()
         owners = machine.memory.remote(columns["place"], machine.clocks.cta[columns["agent"]])
         for cta in np.unique(owners[owners >= 0]).tolist():
             rows = np.flatnonzero(owners == cta)
@@ -122,10 +123,26 @@ class Executed:
             alive = np.zeros(len(rows), np.bool_)
             for view in np.unique(machine.ends[machine.cta == cta]).tolist():
                 alive |= machine.clocks.after(np.full(len(rows), view), agents - agents - 1, agents, clocks)
-            if not alive.all():
-                row = rows[int(np.flatnonzero(~alive)[0])]
-                message = "this accesses shared memory of a CTA that may have ended before"
-                raise Stopped("undecided", message, int(columns["instruction"][row]), int(columns["agent"][row]))
+            late = rows[~alive]
+            if not late.size:
+                continue
+            unseen = next((row for row in late.tolist() if not self._seen(row)), None) if machine.exact else None
+            row = int(late[0]) if unseen is None else unseen
+            message = "this accesses shared memory of a CTA that may have ended before: nothing in it comes after this"
+            at, agent = int(columns["instruction"][row]), int(columns["agent"][row])
+            word: Answer = "undecided" if unseen is None else "undefined"
+            raise Stopped(word, f"{message} (5.1.7)", at, agent, other=machine.end_of(cta))
+
+    def _seen(self, row: int) -> bool:
+        """Whether somebody may have read what an access writes."""
+        columns = self.machine.trace.columns()
+        if columns["kind"][row] == READ:
+            return False
+        place, end = columns["place"][row], columns["place"][row] + columns["size"][row]
+        later = slice(row + 1, None)
+        reads = columns["kind"][later] != WRITE
+        reads &= (columns["place"][later] < end) & (columns["place"][later] + columns["size"][later] > place)
+        return bool((reads & (columns["agent"][later] != columns["agent"][row])).any())
 
     def patterns(self) -> frozenset[str]:
         """Of what pairs of accesses that race look like what programs rely on (``lenient``)."""

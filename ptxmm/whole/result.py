@@ -93,7 +93,8 @@ class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
 
     ``holds``: whether the answer is ``race-free``; None where it is none. ``accesses``: how many the threads made.
     ``claims``: the verdict on each claim of the launch.
-    ``spot`` and ``reason``: where and why there is another answer than ``race`` and ``race-free``.
+    ``spot`` and ``reason``: where and why there is another answer than ``race`` and ``race-free``; ``other``: with what
+    the operation there is not ordered, if it is about two.
     ``waiting``: who waits for what, where the answer is ``deadlock``. ``choice``: what depends on the schedule where
     the answer is ``undecided``, if that is known.
     """
@@ -115,6 +116,7 @@ class WholeResult(Struct, frozen=True, tag_field="analysis", tag="whole"):
     seconds: float
     waiting: tuple[Waiting, ...] = ()
     choice: Choice | None = None
+    other: Spot | None = None
 
     @property
     def finding(self) -> bool | None:

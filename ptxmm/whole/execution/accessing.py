@@ -86,8 +86,8 @@ class Accessing(State):
         self._check_allowed(self._rule(at, address), numbers, ctas, at, threads)
         for cta in np.unique(ctas[ctas >= 0]).tolist():
             if (self.mode[cta * self.size : (cta + 1) * self.size] == ENDED).all():
-                thread = int(threads[ctas == cta][0])
-                raise Stopped("undefined", "shared memory of a CTA that has ended (5.1.7)", at, thread)
+                thread, message = int(threads[ctas == cta][0]), "shared memory of a CTA that has ended (5.1.7)"
+                raise Stopped("undefined", message, at, thread, other=self.end_of(cta))
         self.did(at, threads, places, places=True)
         return places
 

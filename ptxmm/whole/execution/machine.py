@@ -31,7 +31,7 @@ from ptxmm.whole.execution.grids import Grids
 from ptxmm.whole.execution.locations import Locations
 from ptxmm.whole.execution.polls import Poll
 from ptxmm.whole.execution.scalars import Scalars
-from ptxmm.whole.execution.state import ENDED, RUNS, Stopped
+from ptxmm.whole.execution.state import ENDED, RUNS, Moment, Stopped
 from ptxmm.whole.launched import Launched
 from ptxmm.whole.order.history import Kind
 from ptxmm.whole.order.strong import Plan
@@ -70,6 +70,8 @@ class Machine(Accessing):
         """How often some threads have executed an instruction."""
         self.executed: set[int] = set()
         """The instructions that some thread has executed."""
+        self.delayed: tuple[Moment, int] | None = None
+        """Where a thread waits as long as others can go on, if that takes no more than so many steps."""
         self._last = np.zeros(self.every, np.int64)
         self._turn = np.zeros(self.every, np.bool_)
         self._idle: tuple[int, dict[int, int]] = 0, {}
@@ -87,8 +89,15 @@ class Machine(Accessing):
             runs = self.mode == RUNS
             idle = [*self._idle[1]] if self._idle[0] == self.changes else []
             runs[idle] = False
+            if self.delayed is not None:
+                held, most = self.delayed
+                here = self.pc[held.thread] == held.at and self.clocks.clock[held.thread] == held.clock
+                runs[held.thread] &= not here or self.steps >= most
             if not runs.any():
                 if self._meeting.released() or self.grids.go_on():
+                    continue
+                if self.delayed is not None:
+                    self.delayed = None
                     continue
                 if self.locations.hasten() or self.locations.pretend():
                     continue

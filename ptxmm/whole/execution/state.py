@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from ptxmm.formats.modules.special import CLOCKS, cluster_of, special_values
 from ptxmm.program.placement import WARP_SIZE
@@ -22,20 +24,38 @@ from ptxmm.whole.order.origins import Words as Found
 from ptxmm.whole.result import Answer
 
 RUNS, WAITS, ENDED = range(3)
+Did: TypeAlias = tuple[int, int]
+"""An instruction, and the thread that executes it."""
+
+
+class Moment(Struct, frozen=True):
+    """A ``thread`` comes to the instruction ``at`` when its clock is ``clock``; ``phase``: that of an mbarrier in which
+    this counts."""
+
+    thread: int
+    at: int
+    clock: int
+    phase: int | None = None
+
+    @property
+    def step(self) -> Did:
+        """The instruction and the thread."""
+        return self.at, self.thread
 
 
 class Stopped(Exception):
     """The execution can't go on: ``word`` says what it means (see ``result.Answer``); at the instruction ``at``.
     ``refutes``: what is claimed of the launch and does not hold, as this execution shows (one of ``claims.CLAIMS``).
-    ``rests``: what may give another answer (``lenient``)."""
+    ``rests``: what may give another answer (``lenient``). ``other``: the instruction and the thread that this is about
+    besides; ``moments``: what may come later in another execution that shows what is undefined."""
 
     def __init__(
         self, word: Answer, message: str, at: int | None = None, thread: int | None = None, refutes: str | None = None,
-        rests: frozenset[str] = frozenset(),
+        rests: frozenset[str] = frozenset(), other: Did | None = None, moments: tuple[Moment, ...] = (),
     ) -> None:  # fmt: skip
         super().__init__(message)
         self.word, self.message, self.at, self.thread, self.refutes = word, message, at, thread, refutes
-        self.rests = rests
+        self.rests, self.other, self.moments = rests, other, moments
 
 
 def _is(word: int, found: Found) -> int | None:
@@ -106,16 +126,21 @@ class State:
         if self.history is not None:
             self.history.add(kind, what, number, at, agents)
 
-    def doubt(self, message: str, at: int | None, thread: int, rests: frozenset[str] = frozenset()) -> None:
+    def doubt(
+        self, message: str, at: int | None, thread: int, rests: frozenset[str] = frozenset(),
+        other: Did | None = None, moments: tuple[Moment, ...] = (),
+    ) -> None:  # fmt: skip
         """This execution goes on, but says nothing of others."""
         if self.undecided is None:
-            self.undecided = Stopped("undecided", message, at, thread, rests=rests)
+            self.undecided = Stopped("undecided", message, at, thread, None, rests, other, moments)
 
-    def unordered(self, message: str, at: int, thread: int, rests: frozenset[str] = frozenset()) -> None:
-        """Something undefined, for nothing orders it."""
+    def unordered(
+        self, message: str, at: int, thread: int, rests: frozenset[str] = frozenset(), other: Did | None = None
+    ) -> None:
+        """Something undefined, for nothing orders it with the ``other``."""
         if self.exact:
-            raise Stopped("undefined", message, at, thread, rests=rests)
-        self.doubt(message, at, thread)
+            raise Stopped("undefined", message, at, thread, None, rests, other)
+        self.doubt(message, at, thread, other=other)
 
     def _start(self) -> None:
         """What the launch says of the special registers that the kernel reads; clocks may be anything."""
@@ -141,6 +166,12 @@ class State:
     def _firsts(self) -> list[int]:
         """The first thread of each part."""
         return [part.first * self.size for part in self.launch.parts]
+
+    def end_of(self, cta: int) -> Did:
+        """Where a CTA has ended: of its threads one that came furthest in the text."""
+        first = cta * self.size
+        thread = first + int(self.pc[first : first + self.own_size(cta)].argmax())
+        return int(self.pc[thread]) - 1, thread
 
     def own_size(self, cta: int) -> int:
         """How many threads a CTA has."""

@@ -16,7 +16,7 @@ from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.asynchronous.copies import Copies
 from ptxmm.whole.execution.matrices import check_together
-from ptxmm.whole.execution.state import Stopped
+from ptxmm.whole.execution.state import Did, Stopped
 from ptxmm.whole.memory import TENSOR_COLUMNS, TENSOR_LANES
 from ptxmm.whole.order.clocks import NOTHING, Release
 from ptxmm.whole.order.trace import TENSOR, WRITE
@@ -28,7 +28,7 @@ _BYTES = ops.COLUMN_BYTES
 
 class Allocation(Struct):
     """Some ``columns`` from the column ``first`` on, by the agent of a warp at its ``clock``, the instruction ``at`` of
-    a ``thread``; ``freed``: the instruction that has freed them."""
+    a ``thread``; ``freed``: what has freed them."""
 
     first: int
     columns: int
@@ -36,7 +36,7 @@ class Allocation(Struct):
     clock: int
     at: int
     thread: int
-    freed: int | None = None
+    freed: Did | None = None
 
 
 class Allocations:
@@ -113,7 +113,7 @@ class Allocations:
             places = machine.memory.tensor(cta) + rows * _BYTES
             machine.trace.add(at, WRITE, places, columns * _BYTES, np.repeat(agent, TENSOR_LANES), TENSOR)
             clocks.clock[agent] += 1
-            found.freed = at
+            found.freed = at, first
 
     def relinquish(self, op: ops.TensorRelinquish, at: int, threads: Numbers) -> None:
         """``tcgen05.relinquish_alloc_permit``: what is allocated then has to be so before, in every execution."""
@@ -125,7 +125,7 @@ class Allocations:
             for other in self._of.get(cta, []):
                 if not self._known(other, here).any():
                     message = "an allocation of the CTA may come after this"
-                    machine.unordered(f"{message} ({_SECTION})", at, int(here[0]))
+                    machine.unordered(f"{message} ({_SECTION})", at, int(here[0]), other=(other.at, other.thread))
 
     def _known(self, it: Allocation, threads: Numbers) -> Flags:
         """Which threads come after an allocation."""
@@ -143,11 +143,12 @@ class Allocations:
                 message = f"columns {column} to {column + columns - 1} of tensor memory, which are not allocated"
                 raise Stopped("outside", message, at, int(here[0]), BOUNDS)
             if inside[0].freed is not None:
-                line = self.machine.body[inside[0].freed].source.span.line
-                raise Stopped("undefined", f"tensor memory that line {line} has freed", at, int(here[0]))
+                message = "tensor memory that has been freed"
+                raise Stopped("undefined", message, at, int(here[0]), other=inside[0].freed)
             if (wrong := np.flatnonzero(~self._known(inside[0], here))).size:
                 message = "the allocation of this tensor memory does not precede this"
-                self.machine.unordered(message, at, int(here[wrong[0]]))
+                other = inside[0].at, inside[0].thread
+                self.machine.unordered(message, at, int(here[wrong[0]]), other=other)
 
     def start(self, threads: Numbers) -> Numbers:
         """Where in the arena the tensor memory of the CTA of each thread begins."""

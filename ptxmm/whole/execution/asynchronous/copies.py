@@ -300,7 +300,8 @@ class Copies:
             known = clocks.after(clocks.views(threads), threads, *given)
             if not known.any():
                 message = "the CTA may end, and its shared memory with it, before this is done (5.1.7)"
-                self.machine.unordered(message, at, self.thread(agent), frozenset({EXIT_WAITS} if own else ()))
+                rests = frozenset({EXIT_WAITS} if own else ())
+                self.machine.unordered(message, at, self.thread(agent), rests, self.machine.end_of(owner))
 
     def _owner(self, places: Numbers) -> int | None:
         """The CTA whose shared memory is at a place; None: it is other memory."""

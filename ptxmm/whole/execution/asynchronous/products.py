@@ -104,7 +104,8 @@ class Products:
                 if (self.machine.mode[rest] == ENDED).all():
                     raise Stopped("undefined", _APART, at, thread)
                 message = "warps of a warpgroup that wait for each other otherwise are not followed yet"
-                raise Stopped("unsupported", message, at, thread)
+                late = next(t for t in rest if self.machine.mode[t] != ENDED)
+                raise Stopped("unsupported", message, at, thread, other=(int(self.machine.pc[late]) - 1, late))
 
     def touch(self, at: int, threads: Numbers) -> None:
         """Threads access registers of products otherwise."""

@@ -19,7 +19,7 @@ from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.barriers.phases import Completed, Counts, Mbarrier, Moments, everything, some
 from ptxmm.whole.execution.barriers.retries import Retries
 from ptxmm.whole.execution.leaders import Leaders
-from ptxmm.whole.execution.state import RUNS, WAITS, State, Stopped
+from ptxmm.whole.execution.state import RUNS, WAITS, Moment, State, Stopped
 from ptxmm.whole.execution.values import constant, unknown
 from ptxmm.whole.order.clocks import NOTHING, Release
 from ptxmm.whole.order.strong import ALL, CLUSTER, CTA, Head, Strong
@@ -28,6 +28,8 @@ _MOST = (1 << 20) - 1
 """The largest count of arrivals, and the largest size of a tx-count (9.7.14.15.2)."""
 _BYTES = ops.MBARRIER_BYTES
 _ODD = 0x9E3779B97F4A7C15
+_TRIED = 4
+"""Of so many operations it is tried whether they may come after an ``mbarrier.inval``."""
 
 
 class Mbarriers:
@@ -58,9 +60,11 @@ class Mbarriers:
             old = self._found.get(place)
             if old is not None and old.ended is None:
                 message = f"{name} is initialised again without mbarrier.inval, after line {self._line(old.at)}"
-                raise Stopped("undefined", message, at, thread)
-            if old is not None and not everything(old).known(state, np.array([thread])).all():
-                state.doubt(f"the invalidation of {name} does not precede this", at, thread)
+                raise Stopped("undefined", message, at, thread, other=(old.at, old.owner))
+            if old is not None and (unknown := self._unknown(old, thread)):
+                message = f"{name} is initialised again, and nothing orders this behind what was done with it before"
+                tell = state.unordered if (loose := self._loose(old, thread)) else state.doubt
+                tell(message, at, thread, other=(loose or unknown)[0].step)
             state.memory.lose(np.array([place]), _BYTES)
             first = Completed(Moments(), Moments()), Completed(Moments(), Moments())
             clock = int(state.clocks.clock[thread])
@@ -79,12 +83,31 @@ class Mbarriers:
                 clocks.clock[agent] += 1
 
     def _invalidate(self, it: Mbarrier, at: int, thread: int) -> None:
-        one = np.array([thread])
-        known = everything(it).known(self.state, one).all() and self._knows(it.phase - 1, it.before, one)[0]
-        if it.waiting or it.done.late or not known:
-            self.state.doubt(f"what others do with {it.name} may come after this", at, thread)
-        it.ended = at
-        it.last[thread] = int(self.state.clocks.clock[thread])
+        state, loose = self.state, self._loose(it, thread)
+        message = f"what others do with {it.name} may come after this"
+        if it.waiting and state.undecided is None:  # who waits asks again
+            wait, threads = it.waiting[0]
+            state.unordered(message, at, thread, other=(wait, int(threads[0])))
+        elif it.waiting or it.done.late or loose or not self._knows(it.phase - 1, it.before, np.array([thread]))[0]:
+            others = [moment.step for moment in loose or it.last.values()]
+            state.doubt(message, at, thread, other=others[0] if others else None, moments=tuple(loose[:_TRIED]))
+        it.ended = at, thread
+        self._did(it, at, np.array([thread]))
+
+    def _unknown(self, it: Mbarrier, thread: int) -> list[Moment]:
+        """What others did last with an mbarrier, as far as ``thread`` does not come after it."""
+        known = everything(it).known(self.state, np.array([thread]))[0].tolist()
+        return [moment for moment, comes in zip(it.last.values(), known, strict=True) if not comes]
+
+    def _loose(self, it: Mbarrier, thread: int) -> list[Moment]:
+        """As ``_unknown``, but for what counts in a phase which is complete, as ``thread`` knows."""
+        known = self._knows(it.phase - 1, it.before, np.array([thread]))[0]
+        return [m for m in self._unknown(it, thread) if not known or m.phase is None or m.phase >= it.phase]
+
+    def _did(self, it: Mbarrier, at: int, threads: Numbers, phase: int | None = None) -> None:
+        """Threads do something with an mbarrier, which counts in a phase or not."""
+        for thread, clock in zip(threads.tolist(), self.state.clocks.clock[threads].tolist(), strict=True):
+            it.last[thread] = Moment(thread, at, clock, phase)
 
     def arrive(self, op: ops.MbarrierArrive, at: int, places: Numbers, threads: Numbers) -> None:
         """``mbarrier.arrive`` and ``arrive_drop``."""
@@ -257,7 +280,7 @@ class Mbarriers:
         it.before.waits.add(state, threads)
         it.before.led.add(state, self._leaders.among(threads))
         it.waited = it.phase - 1
-        it.last.update(zip(threads.tolist(), state.clocks.clock[threads].tolist(), strict=True))
+        self._did(it, at, threads)
         state.assign(op.dst, threads, constant(1, 1, len(threads)))
 
     def _acquire(self, it: Mbarrier, op: ops.MbarrierWait, threads: Numbers, at: int) -> None:
@@ -281,7 +304,7 @@ class Mbarriers:
         it.done.late |= late
         far = threads[self.state.clocks.cta[threads] != self.state.clocks.cta[it.owner]]
         it.far += [(it.phase, thread, int(self.state.clocks.clock[thread]), at) for thread in far.tolist() if not late]
-        it.last.update(zip(threads.tolist(), self.state.clocks.clock[threads].tolist(), strict=True))
+        self._did(it, at, threads, it.phase)
 
     def _change(self, it: Mbarrier, at: int, thread: int, given: Counts) -> None:
         """Change the counts, and complete the phase if nothing is left."""
@@ -347,13 +370,15 @@ class Mbarriers:
         """The mbarrier at a place, on which ``threads`` operate: its initialisation precedes that (9.7.14.15.9)."""
         it = self._found.get(place)
         if it is None or it.ended is not None:
-            ended = "" if it is None or it.ended is None else f": line {self._line(it.ended)} has invalidated it"
-            raise Stopped("undefined", f"{self.name(place)} is not initialised{ended}", at, int(threads[0]))
+            other = None if it is None else it.ended
+            ended = "" if other is None else f": line {self._line(other[0])} has invalidated it"
+            message = f"{self.name(place)} is not initialised{ended}"
+            raise Stopped("undefined", message, at, int(threads[0]), other=other)
         state = self.state
         first = Moments([it.owner, it.made[0]], [it.clock, it.made[1]])
         if (wrong := np.flatnonzero(~first.known(state, threads).any(axis=1))).size:
             message = f"the initialisation of {it.name} on line {self._line(it.at)} does not precede this"
-            state.unordered(message, at, int(threads[wrong[0]]))
+            state.unordered(message, at, int(threads[wrong[0]]), other=(it.at, it.owner))
         return it
 
     def _line(self, at: int) -> int:
@@ -382,7 +407,8 @@ class Mbarriers:
             for phase, thread, clock, at in it.far:
                 given = np.full(size, -1), np.full(size, thread), np.full(size, clock)
                 if phase > it.waited and not state.clocks.after(views, *given).any():
-                    state.unordered(f"the CTA of {it.name} may end before this (5.1.7)", at, thread)
+                    message = f"the CTA of {it.name} may end before this: nothing in it comes after this (5.1.7)"
+                    state.unordered(message, at, thread, other=state.end_of(int(state.clocks.cta[it.owner])))
 
     def check_end(self) -> None:
         """Raise ``Stopped`` where a phase that is not complete at the end may be so in another execution."""

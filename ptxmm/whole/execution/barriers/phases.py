@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from ptxmm.whole.arrays import Flags, Numbers
-from ptxmm.whole.execution.state import State
+from ptxmm.whole.execution.state import Did, Moment, State
 from ptxmm.whole.order.clocks import ISSUED, Release
 from ptxmm.whole.order.strong import Head
 
@@ -71,15 +71,15 @@ class Completed(Struct):
 
 class Mbarrier(Struct):
     """An mbarrier at ``place`` of the arena, which the thread ``owner`` initialised by the instruction ``at`` when its
-    clock was ``clock``, and which the instruction ``ended`` has invalidated; ``made``: the agent and the clock of that
-    for those who learn of it by ``fence.mbarrier_init`` alone.
+    clock was ``clock``, and which ``ended`` has invalidated; ``made``: the agent and the clock of that for those who
+    learn of it by ``fence.mbarrier_init`` alone.
 
     ``expected``, ``pending``, ``tx`` and ``phase`` are those of 9.7.14.15; ``begun``: what was pending when the phase
     began; ``bytes``: all that it has counted. ``before`` is the phase before the present one, ``earlier`` that before
     it; ``done`` what has been done in the present one, ``needed`` what of that must come before some arrival of it;
     ``waiting`` the threads that wait for it. ``released``: the view of all that the phases before have released to
     waits, by the scopes of these; ``heads``: the arrivals of the present one that release, and the fences before
-    arrivals; ``late``: what is done with it asynchronously. ``last``: the clock of each thread when it operated last.
+    arrivals; ``late``: what is done with it asynchronously. ``last``: what each thread did last.
     ``far``: what other CTAs did, in which phase, the thread with its clock, and the instruction; ``waited``: the last
     phase for which somebody has waited.
     """
@@ -101,10 +101,10 @@ class Mbarrier(Struct):
     tx: int = 0
     bytes: int = 0
     phase: int = 0
-    ended: int | None = None
+    ended: Did | None = None
     done: Moments = field(default_factory=Moments)
     needed: Moments = field(default_factory=Moments)
-    last: dict[int, int] = field(default_factory=dict)
+    last: dict[int, Moment] = field(default_factory=dict)
     far: list[tuple[int, int, int, int]] = field(default_factory=list)
     waited: int = -1
     waiting: list[tuple[int, Numbers]] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Mbarrier(Struct):
 
 def everything(it: Mbarrier) -> Moments:
     """What each thread did last at an mbarrier."""
-    return Moments(list(it.last), list(it.last.values()))
+    return Moments(list(it.last), [moment.clock for moment in it.last.values()])
 
 
 class Counts(Struct, frozen=True):
