@@ -49,7 +49,7 @@ def states(test: Test) -> set[tuple[tuple[str, Value], ...]]:
 MISTAKES = [
     ("grids = 3", 1, 1, 6, "`grids` is an array of tables", "write [[grids]]"),
     ("[grids]\ngpu = 1", 1, 1, 7, "`grids` is an array of tables", "write [[grids]]"),
-    ("grids = []", 1, 1, 6, "a launch has 1 to 64 grids, not 0", None),
+    ("grids = []", 1, 1, 6, "`grids` is empty", "write [[grids]] and what is said of it, or leave it out"),
     ("[[grids]]\n" * 65, 1, 2, 7, "a launch has 1 to 64 grids, not 65", None),
     ("gpu = 1", 1, 1, 4, "`gpu` is said of a grid", "write it below a [[grids]]"),
     ('after = "stream"', 1, 1, 6, "`after` is said of a grid", "write it below a [[grids]]"),
@@ -114,7 +114,7 @@ X = '[objects]\nx = "u32"\n'
         ),
         (
             '[[grids]]\nkernel = "a"\nargs = ["x"]\n[[grids]]\nkernel = "b"\nargs = ["x", 1]\n' + X,
-            module(*STORES), 6, "`b` has 1 parameters, 2 arguments are given", None,
+            module(*STORES), 6, "`b` has 1 parameters, 2 arguments are given", "its parameters: .u64",
         ),
         (
             '[[grids]]\nkernel = "a"\nargs = ["x"]\n[[grids]]\nkernel = "b"\nargs = ["y"]\n' + X,

@@ -111,8 +111,13 @@ SPECIFICATION = [
     ("[check]\ncondition = 3", "format", 2, 1, 10, "`condition` is a string", None),
     ('[check]\ncondition = " "', "format", 2, 1, 10, "the condition is empty", 'as in "~exists (out[0] == 1)"'),
     (
-        'check.condition = "x == 1"', "syntax", 1, 20, 1,
-        "expected `exists`, `~exists`, `forall`, `locations` or `filter`, found `x`", None,
+        'check.condition = "x == 1"', "condition", 1, 20, 6,
+        "the condition does not say in which executions it holds", "write `forall (x == 1)`, or `exists`, or `~exists`",
+    ),
+    (
+        'check.condition = "never (x == 1)"', "syntax", 1, 20, 5,
+        "`never` begins no condition",
+        "write `~exists (...)`, or `Expect=MODEL:never` above the initial state",
     ),
     (
         'check.condition = "exists (x == )"', "syntax", 1, 33, 1,
@@ -131,6 +136,9 @@ SPECIFICATION = [
         "the condition is `exists`, `~exists` or `forall` and a proposition", None,
     ),
     ("launch = 3", "format", 1, 1, 7, "`launch` is an array of tables", "write [[launch]]"),
+    ("launch = []", "format", 1, 1, 7, "`launch` is empty", "write [[launch]] and what is said of it, or leave it out"),
+    ("block = [2, 2, 65]", "format", 1, 1, 6, "`block` has at most 64 in the dimension z, not 65", None),
+    ("grid = [1, 65536]", "format", 1, 1, 5, "`grid` has at most 65535 in the dimension y, not 65536", None),
     ("launch = [3]", "format", 1, 1, 7, "`launch` is an array of tables", "write [[launch]]"),
     (
         "grid = 2\n[[launch]]\nblock = 2\n[[launch]]\nblock = 0", "format", 5, 1, 6,
@@ -283,7 +291,7 @@ MEETING = [
     (
         'args = ["x"]\nobjects.x = "u32"', MODULE, "format",
         "1:11: error: `k` has 2 parameters, 1 arguments are given\n"
-        '  // ptxmm: args = ["x"]\n            ^^^^^',
+        '  // ptxmm: args = ["x"]\n            ^^^^^\n  hint: its parameters: .u64, .u32',
     ),
     (
         'objects.x = "u32"\nargs = [1, "x"]', MODULE, "format",
@@ -300,22 +308,45 @@ MEETING = [
     *(
         (
             f'args = ["x", {value}]\nobjects.x = "u32"', MODULE, "format",
-            f"1:11: error: argument 2 does not fit its parameter (.{type_}, 4 bytes)\n"
-            f'  // ptxmm: args = ["x", {value}]\n            ^^^^^',
+            f"1:{24 if width else 11}: error: {message}\n"
+            f'  // ptxmm: args = ["x", {value}]\n            {" " * 13 * bool(width)}{"^" * (width or 5)}',
         )
-        for value, type_ in (
-            ("4294967296", "u32"), ("-2147483649", "u32"), ("1.5", "u32"), ("nan", "u32"), ("{ u64 = 1 }", "u64"),
+        for value, width, message in (
+            ("4294967296", 10, "argument 2 does not fit its parameter (.u32)"),
+            ("-2147483649", 11, "argument 2 does not fit its parameter (.u32)"),
+            ("1.5", 3, "argument 2 does not fit its parameter (.u32)"),
+            ("nan", 3, "argument 2 does not fit its parameter (.u32)"),
+            ("{ u64 = 1 }", 0, "argument 2 does not fit its parameter (.u32)"),
+            ("{ u32 = 4294967296 }", 0, "4294967296, in argument 2, is no number of the type u32"),
+            ("{ bytes = [1, 999] }", 0, "999, in argument 2, is no number of the type u8"),
+        )
+    ),
+    *(
+        (
+            OBJECT + f"objects.v = {spec}", entry(POINTER, "  st.global.u32 [v], 1;", before=".global .u32 v[2];\n"),
+            "type",
+            f"3:11: error: {message}\n  // ptxmm: objects.v = {spec}\n            ^^^^^^^^^^\n  hint: {hint}",
+        )
+        for spec, message, hint in (
+            (text, "`v` has 2 elements of u32, not 3", "leave out `count`: the module declares how large it is")
+            for text in ('{ type = "u32", count = 3 }', "{ count = 3 }")
         )
     ),
     (
+        OBJECT + 'objects.v = { type = "u64" }', entry(POINTER, "  st.global.u32 [v], 1;", before=".global .u32 v;\n"),
+        "type",
+        "3:11: error: `v` has 4 bytes, less than one element of u64\n"
+        '  // ptxmm: objects.v = { type = "u64" }\n            ^^^^^^^^^^\n  hint: the module declares it as u32',
+    ),
+    (
         "args = [3]", entry(".param .align 8 .b8 p0[16]", ""), "format",
-        "1:11: error: parameter 1 is a structure of 16 bytes\n"
-        "  // ptxmm: args = [3]\n            ^^^^^\n"
+        "1:19: error: parameter 1 is a structure of 16 bytes\n"
+        "  // ptxmm: args = [3]\n                    ^\n"
         '  hint: write { fields = [{ u32 = 1 }, { u64 = "data" }] }',
     ),
     (
         "args = [{ bytes = [1, 2, 3] }]", entry(".param .b8 p0[2]", ""), "format",
-        "1:11: error: argument 1 does not fit its parameter (.u8, 2 bytes)\n"
+        "1:11: error: argument 1 does not fit its parameter (.b8 [2])\n"
         "  // ptxmm: args = [{ bytes = [1, 2, 3] }]\n            ^^^^^",
     ),
     (

@@ -262,6 +262,15 @@ def test_what_is_no_allowance(comment: str, width: int) -> None:
     assert error.source is not None and error.hint is not None
 
 
+@pytest.mark.parametrize("comment", ['alow(race: same-value, "why")', "grid = 2", "Allow"])
+def test_what_stands_behind_code(comment: str) -> None:
+    """It is no launch, which stands on lines of its own."""
+    with pytest.raises(PtxmmError, match="stands on a line of its own; behind code only `allow` does") as raised:
+        allowances(f"a;\nb;  // ptxmm: {comment}\n", "k.cu")
+    assert (raised.value.line, raised.value.column, raised.value.width) == (2, 15, len(comment))
+    assert allowances(f"a;\n// ptxmm: {comment}\nb; // ptxmm: ignore[PTX101]\n", "k.cu") == ()
+
+
 def test_of_which_line_a_comment_speaks() -> None:
     text = f"a;\n// no\n{ALLOW}\n// another comment\n\nb;\nc; {ALLOW}\n{ALLOW}\n"
     assert [item.line for item in allowances(text, "k.cu")] == [6, 7]

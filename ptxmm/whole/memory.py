@@ -32,7 +32,7 @@ TENSOR = Object(
 )
 """The tensor memory of a CTA, lane by lane, which no generic address names."""
 MOST_BYTES = 1 << 30
-_MOST_CTAS = (_LOCAL - _SHARED) >> _CTA_BITS
+MOST_CTAS = (_LOCAL - _SHARED) >> _CTA_BITS
 
 
 class Instance(Struct, frozen=True):
@@ -64,8 +64,6 @@ class Memory:
         CTA its cluster and its rank there; each has ``size`` threads. ``layout``: where the variables lie, as of
         ``layouts.starts``. Raises ``PtxmmError`` (kind ``unsupported``) where they are too large."""
         ctas = len(places)
-        if ctas > _MOST_CTAS:
-            raise PtxmmError(f"{ctas} CTAs; at most {_MOST_CTAS} are followed", kind="unsupported")
         self.symbols: dict[str, int] = {}
         self._clusters, self._ranks = np.array(places, np.int64).T
         self._ctas = np.full((self._clusters.max() + 1, self._ranks.max() + 1), -1, np.int64)

@@ -13,6 +13,8 @@ _PART = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
 """Comments, and what may look like one."""
 _ROW = re.compile(rf"((?:{_TEXT}|[^/]|/(?!/))*+)(//.*)?", re.DOTALL)
 _COMMENT = re.compile(r"//[ \t]*ptxmm:[ \t]*(allow\b.*)")
+_OTHER = re.compile(r"//[ \t]*ptxmm:[ \t]*(?!ignore\b)(\S.*)")
+"""What stands behind code and allows nothing; ``ignore`` is for ``lint``."""
 _FORM = re.compile(r"allow\s*\(\s*race\s*:\s*same-value\s*,\s*\"([^\"]*\S[^\"]*)\"\s*\)\s*")
 _HINT = 'write // ptxmm: allow(race: same-value, "why")'
 
@@ -20,13 +22,20 @@ _HINT = 'write // ptxmm: allow(race: same-value, "why")'
 def allowances(text: str, file: str) -> tuple[Allowance, ...]:
     """The allowances in ``text``, of the line that the comment stands behind, or of the next one with code.
 
-    Raises ``PtxmmError`` (kind ``format``) at a comment that says something else.
+    Raises ``PtxmmError`` (kind ``format``) at a comment that says something else, such as what is said of a launch,
+    which stands on lines of its own.
     """
     found: dict[Allowance, None] = {}
     wrong: list[PtxmmError] = []
     waiting: list[str] = []
     for number, (code, comment) in enumerate(_rows(text.replace("\r\n", "\n")), 1):
         match = _COMMENT.match(comment)
+        other = _OTHER.match(comment) if match is None and code.strip() else None
+        if other is not None:
+            begin = len(code) + other.start(1) + 1
+            message = "what is said of a launch stands on a line of its own; behind code only `allow` does"
+            error = PtxmmError(message, kind="format", hint=_HINT)
+            wrong.append(error.at(Span(number, begin, begin + len(other[1].rstrip()))).place(file, text))
         if match is not None:
             form = _FORM.fullmatch(match[1])
             if form is None:

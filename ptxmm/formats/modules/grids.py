@@ -25,6 +25,9 @@ PLACED = ("gpu", "after")
 """What is said of a grid among others."""
 _ORDERS: tuple[After, ...] = ("stream", "programmatic")
 _MOST_CTAS = 1 << 16
+_LONGEST = {"block": (1 << 31, 1 << 31, 64), "grid": (1 << 31, 65535, 65535)}
+"""The most threads of a CTA (CUDA C++ Programming Guide, compute capabilities), and CTAs of a grid (PTX ISA 10, of
+``%nctaid``), in each dimension, beside those of all."""
 _MOST_GPUS = 64
 _MOST_NAMED = 1 << 20
 """So many threads of a whole launch have a number."""
@@ -120,6 +123,9 @@ def _dimensions(table: Table, key: str) -> Dimensions:
     if not 1 <= len(numbers) <= 3 or not all(n is not None and 1 <= n < 1 << 31 for n in numbers):
         raise table.error(key, f"`{key}` is one to three positive numbers", f"as in {key} = 2 or {key} = [2, 1, 1]")
     x, y, z = (*(n or 1 for n in numbers), 1, 1)[:3]
+    for letter, found, most in zip("xyz", (x, y, z), _LONGEST.get(key, ()), strict=False):
+        if found > most:
+            raise table.error(key, f"`{key}` has at most {most} in the dimension {letter}, not {found}")
     return x, y, z
 
 

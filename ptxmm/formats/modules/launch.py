@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.files import MAX_BYTES, NotToml, toml
-from ptxmm.formats.conditions import parse_final
+from ptxmm.formats.conditions import START, condition_meant, parse_final
 from ptxmm.formats.modules.arguments import ObjectSpec, object_of
 from ptxmm.formats.modules.demangle import qualified
 from ptxmm.formats.modules.grids import KEYS, PLACED, Grid, grid_of, teller
@@ -312,6 +312,11 @@ def _condition(table: Table, checks: Mapping[str, Any]) -> RawCondition | None:
     # As far into a text as it is in the file, so that every place is that of the file.
     before = "\n" * (span.line - 1) + " " * (span.column - 1)
     inner = open_text(before + given, table.text.file)
+    if not START.match(given.lstrip()) and condition_meant(given.lstrip()) is None:
+        message = "the condition does not say in which executions it holds"
+        raise at(
+            message, span, kind="condition", hint=f"write `forall ({given.strip()[:60]})`, or `exists`, or `~exists`"
+        )
     final = parse_final(inner, inner.characters, len(before), qualified)
     if final.condition is None or final.locations or final.filter is not None:
         raise at("the condition is `exists`, `~exists` or `forall` and a proposition", span, kind="condition")

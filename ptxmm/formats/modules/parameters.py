@@ -38,7 +38,9 @@ def arguments(kernel: Function, launch: Launch, grid: Grid, narrow: bool = False
     wanted, given = len(kernel.parameters), len(grid.args)
     if wanted != given:
         message = f"`{spoken(kernel.name)}` has {wanted} parameters, {given} arguments are given"
-        raise launch.error(grid.spans["args"], message)
+        types = ", ".join(_declared(variable) for variable in kernel.parameters[:8])
+        more = ", ..." if wanted > 8 else ""
+        raise launch.error(grid.spans["args"], message, hint=f"its parameters: {types}{more}" if wanted else None)
     return {
         variable.name: _parameter(variable, number, argument, launch, narrow)
         for number, (variable, argument) in enumerate(zip(kernel.parameters, grid.args, strict=True), 1)
@@ -74,10 +76,17 @@ def _parameter(variable: Variable, number: int, argument: Argument, launch: Laun
             raise launch.error(argument.span, f"parameter {number} is a structure of {size} bytes", hint=hint)
         bits = _bits(piece.value, type_)
         if bits is None or piece.offset + type_.bytes > size:
-            message = f"argument {number} does not fit its parameter (.{type_.name}, {size} bytes)"
+            message = f"argument {number} does not fit its parameter ({_declared(variable)})"
+            if bits is None and piece.type is not None:
+                message = f"{piece.value}, in argument {number}, is no number of the type {type_.name}"
             raise launch.error(argument.span, message)
         found.update((piece.offset + i, bits >> 8 * i & 0xFF) for i in range(type_.bytes))
     return Parameter(variable, found, addresses, maps=maps)
+
+
+def _declared(variable: Variable) -> str:
+    """The type of a parameter, as the module declares it."""
+    return f".{variable.type.name}" + ("" if variable.count is None else f" [{variable.count}]")
 
 
 def _bits(value: float, type_: Type) -> int | None:

@@ -49,6 +49,8 @@ class Table:
         items = self.data[key]
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise self.error(key, f"`{key}` is an array of tables", f"write [[{key}]]")
+        if not items:
+            raise self.error(key, f"`{key}` is empty", f"write [[{key}]] and what is said of it, or leave it out")
         within = ((self.start, self.end), (0, len(self.document)))
         found = next((places for place in within if len(places := self._places(key, *place)) == len(items)), None)
         return [
@@ -85,13 +87,18 @@ class Table:
         return at(message, self.span(key), kind=kind, hint=hint)
 
     def spans_of(self, key: str, items: list[Any]) -> list[Span]:
-        """Where each of ``items``, the list that ``key`` is, stands: its text if it is a string, else the key."""
+        """Where each of ``items``, the list that ``key`` is, stands: its text if it is a string or a number, else the
+        key."""
         whole = self.span(key)
         position = self.text.starts[whole.line - 1] + whole.end_column - 1
         found: list[Span] = []
         for item in items:
-            quoted = rf"([\"']){re.escape(item)}\1" if isinstance(item, str) else None
-            match = re.compile(quoted).search(self.document, position) if quoted is not None else None
+            pattern = None
+            if isinstance(item, str):
+                pattern = rf"([\"']){re.escape(item)}\1"
+            elif isinstance(item, int | float):
+                pattern = rf"(?<![\w.+-]){re.escape(str(item))}(?![\w.])"
+            match = re.compile(pattern).search(self.document, position) if pattern is not None else None
             found.append(whole if match is None else self.text.span(match.start(), match.end()))
             position = position if match is None else match.end()
         return found

@@ -132,10 +132,17 @@ def _of_module(variable: ptx.Variable, spec: ObjectSpec | None, launch: Launch) 
         size = type_.bytes * (count if count is not None else 1)
         if spec.type is not None and spec.type != type_:
             elements = size // spec.type.bytes
+            if elements == 0 and size:
+                message = f"`{variable.name}` has {size} bytes, less than one element of {spec.type.name}"
+                raise launch.error(spec.span, message, "type", f"the module declares it as {type_.name}")
             if initial and spec.initial is None:
                 initial = regrouped(initial, type_, spec.type) or initial
             type_, count = spec.type, None if elements == 1 and spec.count is None else elements
         _with_value(spec, variable.space, launch)
+        has = 1 if count is None else count
+        if spec.count is not None and spec.count > has:
+            message = f"`{variable.name}` has {has} elements of {type_.name}, not {spec.count}"
+            raise launch.error(spec.span, message, "type", "leave out `count`: the module declares how large it is")
         if spec.initial is not None:
             initial = _initial(spec, type_, count)
     alignment = variable.alignment

@@ -16,7 +16,7 @@ from ptxmm.ptx.isa import uses
 from ptxmm.whole.arrays import Flags, Numbers, Words
 from ptxmm.whole.execution.values import Value, constant, cut, mask, unknown
 from ptxmm.whole.launched import Launched
-from ptxmm.whole.memory import TENSOR, Memory
+from ptxmm.whole.memory import MOST_CTAS, TENSOR, Memory
 from ptxmm.whole.order.clocks import Clocks
 from ptxmm.whole.order.history import History, Kind
 from ptxmm.whole.order.origins import ELECTED, Decision, Derived, Origin
@@ -88,6 +88,11 @@ class State:
         self.part = np.repeat(np.arange(len(counts)), counts)
         self.devices = np.repeat([part.device for part in launch.parts], counts)
         self.clusters = np.array([cluster for cluster, _ in located], np.int64)
+        if launch.ctas > MOST_CTAS:
+            message = f"{launch.ctas} CTAs; at most {MOST_CTAS} are followed"
+            raise kernel.launch.error(
+                kernel.grid.spans["grid"], message, "unsupported", "launch fewer that do the same"
+            )
         variables, owners = kernel.variables, launch.owners()
         if any(isinstance(op, ops.TensorAlloc) for op in self.body):
             variables, owners = {**variables, TENSOR.name: TENSOR}, {**owners, TENSOR.name: [*range(launch.ctas)]}
