@@ -4,6 +4,7 @@ any, for whole launches (``test_whole``)."""
 from __future__ import annotations
 
 import random
+import re
 
 HEAD = """\
 .version 8.5
@@ -113,3 +114,21 @@ def looks(seed: int) -> str:
     parts = [*first, "ret;", "B:", *second, "ret;", "C:", *(third if grid == 3 else ()), "E:", "ret;"]
     body = "\n".join(part for part in parts if part).replace("; ", ";\n")
     return HEAD.format(grid=grid, d=2, f=4) + BRANCHES + body + "\n}\n"
+
+
+_LOAD = re.compile(r"ld\.(acquire|relaxed)\.(cta|gpu|sys)\.global\.u32 (%r\d+), (\[%d2[^]]*\]);")
+_KEEPS = ("add.u32", "or.b32", "xor.b32", "max.u32", "cas.b32")
+
+
+def by_atomics(text: str, seed: int) -> str:
+    """The same kernel with atomic operations that change nothing in the place of some loads of flags."""
+    rng = random.Random(f"by atomics/{seed}")
+
+    def put(load: re.Match[str]) -> str:
+        if rng.random() < 0.4:
+            return load[0]
+        op, compared = rng.choice(_KEEPS), rng.choice((0, 1, 2))
+        operands = f"{compared}, {compared}" if op == "cas.b32" else "0"
+        return f"atom.{load[1]}.{load[2]}.global.{op} {load[3]}, {load[4]}, {operands};"
+
+    return _LOAD.sub(put, text)

@@ -37,6 +37,14 @@ def wait(how: str = "acquire.gpu", test: str = "eq", number: int = 0, at: int = 
     return f"{label}: " + look(how, at=at) + again
 
 
+def by(op: str, operands: str, how: str = "acquire") -> str:
+    """Waits for a flag by an atomic operation."""
+    return wait().replace(
+        "ld.acquire.gpu.global.u32 %r3, [%d2+0]",
+        f"atom.{how if '.' in how else how + '.gpu'}.global.{op} %r3, [%d2], {operands}",
+    )
+
+
 def staged(first: str, then: str, on_first: str = "", on_then: str = "") -> str:
     """A poll, and if it finds nothing others, with what comes after each."""
     one = look(first) + f"setp.eq.u32 %p2, %r3, 0; @%p2 bra S;\n{on_first}bra D;\n"
@@ -70,6 +78,17 @@ CASES = {
     "weak flag": (WRITE + "st.global.u32 [%d2], 1;", wait() + READ, "race"),
     "narrow flag": (WRITE + GIVE, wait().replace("u32 %r3", "u8 %r3") + READ, "race"),
     "data behind": (GIVE + WRITE, wait() + READ, "race"),
+    # Atomic operations that leave what they find look as loads do, and write.
+    "looks by adding 0": (WRITE + GIVE, by("add.u32", "0") + READ, "race-free"),
+    "looks by comparing": (WRITE + GIVE, by("cas.b32", "1, 1", "relaxed") + FENCE + READ, "race-free"),
+    "looks by adding 0, relaxed": (WRITE + GIVE, by("add.u32", "0", "relaxed") + READ, "race"),
+    "looks by adding 1": (WRITE + GIVE, by("add.u32", "1") + READ, None),
+    "looks by adding 0, too narrow": (WRITE + GIVE, by("add.u32", "0", "acquire.cta") + READ, None),
+    "read weakly before": (look("weak") + WRITE + GIVE, by("add.u32", "0") + READ, "race"),
+    "read weakly before, and by a load": (look("weak") + WRITE + GIVE, wait() + READ, "race-free"),
+    "found by the own CTA": (
+        "@!%p4 bra D; ret; D: " + WRITE + "st.release.cta.global.u32 [%d2], 1;" + by("add.u32", "0") + READ, "", None,
+    ),
     "red does not acquire": (WRITE + GIVE, "red.relaxed.gpu.global.add.u32 [%d2+4], 1;" + FENCE + READ, "race"),
     "two flags at once": (
         WRITE + GIVE + "st.relaxed.gpu.global.u32 [%d2+4], 1;",

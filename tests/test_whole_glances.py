@@ -14,7 +14,7 @@ from ptxmm.engines.result import Limits
 from ptxmm.formats.modules.read import kernels, parse_ptx
 from ptxmm.whole.analysis import whole
 from tests import random_glances
-from tests.random_looks import HEAD
+from tests.random_looks import HEAD, by_atomics
 from tests.support import model_named
 from tests.test_whole import answer, compare
 from tests.test_whole_flags import FENCE, GIVE, READ, WRITE, look, wait
@@ -178,7 +178,11 @@ def test_outcomes_are_bounded(tmp_path: Path) -> None:
     assert "in more than 64 ways together" in str(found.reason)
 
 
-_RANDOM = [(random_glances.glances, 40, 36), (random_glances.look_backs, 15, 13)]
+def atomic_glances(seed: int) -> str:
+    return by_atomics(random_glances.glances(seed), seed)
+
+
+_RANDOM = [(random_glances.glances, 40, 36), (random_glances.look_backs, 15, 13), (atomic_glances, 20, 14)]
 
 
 @pytest.mark.parametrize(("make", "count", "least"), _RANDOM)

@@ -16,7 +16,7 @@ from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.lenient import ISSUE, PROXY_WAR, TENSOR_WAIT
 from ptxmm.whole.order.conflicts import accesses, racing, unordered
 from ptxmm.whole.order.options import Options
-from ptxmm.whole.order.strong import WEAK
+from ptxmm.whole.order.strong import ALL, WEAK, Location
 from ptxmm.whole.order.trace import ATOMIC, READ, TENSOR, TENSORMAP, WRITE
 from ptxmm.whole.result import Answer
 
@@ -110,6 +110,23 @@ class Executed:
         self.refuse_ended()
         if self.machine.undecided is not None:
             raise self.machine.undecided
+        self._refuse_unchanging()
+
+    def _refuse_unchanging(self) -> None:
+        """Raise ``Stopped`` where it matters that an atomic operation writes what it has found: to accesses of other
+        bytes, or of a narrower scope, which might not observe it as they observe what it has found (8.9.2)."""
+        strong, unchanging = self.machine.strong, self.machine.launch.unchanging
+        looked = [r for r in strong.reads if not unchanging.isdisjoint(r.waited.loads if r.waited else (r.at,))]
+        levels: dict[Location, set[int]] = {read.location: set() for read in looked}
+        for read in strong.reads:
+            levels.get(read.location, set()).add(read.level)
+        for read in looked:
+            log = strong.logs[read.location]
+            if log.mixed or not levels[read.location] | {write.level for write in log.writes} <= {WEAK, ALL}:
+                message = (
+                    "an atomic operation that leaves what it finds is not followed beside accesses of a narrower scope"
+                )
+                raise Stopped("undecided", message, read.at, read.thread)
 
     def refuse_ended(self) -> None:
         """Raise ``Stopped`` where shared memory of a CTA is used that may have ended (5.1.7): nothing that its threads

@@ -37,11 +37,13 @@ class Part(Struct, frozen=True):
 
 class Launched(Struct, frozen=True):
     """A launch: its ``parts``, and a ``kernel`` of all their instructions and variables. ``mixed``: a register that has
-    two widths in two of them, if there is one."""
+    two widths in two of them, if there is one. ``unchanging``: loads of the kernel that are atomic operations in the
+    text, which leave what is there."""
 
     kernel: Kernel
     parts: tuple[Part, ...]
     mixed: str | None = None
+    unchanging: frozenset[int] = frozenset()
 
     @property
     def ctas(self) -> int:
@@ -113,13 +115,40 @@ def launched(kernels: Sequence[Kernel], hosts: Mapping[str, Kernel]) -> Launched
                 mixed = register
         variables |= kernel.variables
     first = kernels[0]
-    code = Code(tuple(body), registers, refused)
+    loads = {at: load for at, op in enumerate(body) if (load := _load(op, several=len(set(devices.values())) > 1))}
+    code = Code(tuple(loads.get(at, op) for at, op in enumerate(body)), registers, refused)
     remarks = tuple(dict.fromkeys(text for kernel in kernels for text in kernel.remarks))
     assumed = tuple(dict.fromkeys(name for kernel in kernels for name in kernel.assumed))
-    kernel = first if len(parts) == 1 else replace(
+    kernel = replace(first, code=code) if len(parts) == 1 else replace(
         first, code=code, variables=variables, remarks=remarks, assumed=assumed, workspace={}
     )  # fmt: skip
-    return Launched(kernel, tuple(parts), mixed)
+    return Launched(kernel, tuple(parts), mixed, frozenset(loads))
+
+
+def _load(op: ops.Op, several: bool) -> ops.Load | None:
+    """The load that an atomic operation is as long as nobody looks at who has written: it leaves what it finds, and its
+    scope includes all threads of the launch, which has ``several`` devices or one. So whoever reads what it leaves may
+    as well read what it has read (8.9.2)."""
+    if not isinstance(op, ops.Atomic) or not op.returns or op.packed > 1 or len(op.operands) > 1 or op.type.bytes > 8:
+        return None
+    wide = op.scope == "sys" or (op.scope == "gpu" and not several)
+    if not wide or op.sem not in ("relaxed", "acquire") or op.proxy != "generic" or not _keeps(op):
+        return None
+    return ops.Load(op.dst, op.address, op.type, op.sem, op.scope, op.space, op.source, op.guard)
+
+
+def _keeps(op: ops.Atomic) -> bool:
+    """Whether an atomic operation leaves what it finds, whatever that is."""
+    (operands,) = op.operands
+    if op.op == "cas":
+        return operands[0] == operands[1]
+    (operand,) = operands
+    if not isinstance(operand, ops.Imm) or op.type.kind in ("f", "bf"):
+        return False
+    ones = (1 << op.type.bits) - 1
+    least = 1 << (op.type.bits - 1) if op.type.signed else 0
+    neutral = {"add": 0, "sub": 0, "or": 0, "xor": 0, "and": ones, "max": least, "min": least ^ ones}
+    return op.op in neutral and operand.value & ones == neutral[op.op]
 
 
 def _moved(body: Sequence[ops.Op], start: int, alone: bool) -> list[ops.Op]:

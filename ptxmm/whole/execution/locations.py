@@ -18,7 +18,7 @@ from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import Value
 from ptxmm.whole.order.origins import Derived, Inputs, Key, Origin, Result, Words, concrete
 from ptxmm.whole.order.strong import Chosen, Glance, Location, Waited
-from ptxmm.whole.order.trace import READ
+from ptxmm.whole.order.trace import ATOMIC, READ
 
 _MOST_PLACES = 256
 """So many places a thread comes to in a loop before one of its registers counts as unknown."""
@@ -239,7 +239,9 @@ class Locations:
                 value = self.held(waiter.locations[slot])
                 if value is None:
                     raise Stopped("undecided", "what this loop finds is not worked out", at, thread)
-                waiter.looked.setdefault(slot, []).append(at)
+                if at not in waiter.looked.setdefault(slot, []) and at in self.machine.launch.unchanging:
+                    self._traced(at, waiter.locations[slot], np.array([thread]))
+                waiter.looked[slot].append(at)
                 found.append(value)
             (outcomes,) = self.rounds.after(poll, [(waiter.place, tuple(found))])
             if len(outcomes) > 1:
@@ -261,6 +263,11 @@ class Locations:
         self.machine.mode[thread], self.machine.pc[thread] = WAITS, waiter.place[0] + 1
         for location in waiter.locations:
             self._parked.setdefault(location, {})[thread] = waiter
+
+    def _traced(self, load: int, location: Location, thread: Numbers) -> None:
+        """A thread reads a location; if its load is an atomic operation in the text it has also written it."""
+        kind = ATOMIC if load in self.machine.launch.unchanging else READ
+        self.machine.trace.add(load, kind, thread * 0 + location[0], location[1], thread)
 
     def _finds(self, waiter: Waiter, word: int | None) -> bool:
         """A loop that waits finds what is not there, if that ends it; whether it does."""
@@ -298,7 +305,7 @@ class Locations:
             others = looked if machine.exact else loads
             narrow = sorted({load for load in others if self.ends_with(load)[0] != ends[0]})
             for load in (*looked[-1:], *narrow):
-                machine.trace.add(load, READ, one * 0 + location[0], location[1], one)
+                self._traced(load, location, one)
             at = looked[-1] if looked else loads[0]
             if looked:
                 machine.tell("read", ("flag", location[0]), location[1], at, one)

@@ -52,7 +52,8 @@ class Scalars:
         for number, register in enumerate(op.dst):
             here = places + number * size
             found = self.locations.find(op, at, here, threads)
-            self.machine.trace.add(at, READ, here, size, threads)
+            kind = ATOMIC if at in self.machine.launch.unchanging else READ
+            self.machine.trace.add(at, kind, here, size, threads)
             if register is not None:
                 words, known = self.machine.memory.load(here, min(size, 8))
                 known = known | self.machine.carried.loaded(register, here, size)
