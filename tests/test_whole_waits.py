@@ -107,18 +107,34 @@ CASES = {
 """What thread 0 does, what thread 1 does, the arrivals that the mbarrier is for, and the answer."""
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_waits(name: str, tmp_path: Path) -> None:
-    first, other, count, expected = CASES[name]
+def text_of(name: str) -> str:
+    first, other, count, _ = CASES[name]
     init = f"mbarrier.init.shared.b64 [full], {count}; mbarrier.init.shared.b64 [empty], 1; "
     body = f"setp.ne.u32 %p1, %r1, 0; @%p1 bra I; {init}I: bar.sync 0; @%p1 bra B; {first}ret; B: {other}ret; }}"
-    path = tmp_path / "k.ptx"
-    text = HEAD.format(block=2) + body.replace("; ", ";\n").replace(": ", ":\n") + "\n"
+    return HEAD.format(block=2) + body.replace("; ", ";\n").replace(": ", ":\n") + "\n"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_waits(name: str, tmp_path: Path) -> None:
+    path, text, expected = tmp_path / "k.ptx", text_of(name), CASES[name][3]
     found = judged(path, text)
     assert found.answer == expected, found.reason
     # What the engines that list all executions say is the same.
     (test,) = parse_ptx(text, str(path))
     assert agrees(found, test, text, 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "next_"),
+    [
+        ("staged, relaxed later", "another wait comes next, .relaxed in the scope .cta", ask(".relaxed.cta")[:-2]),
+        ("asked once", "may come next", READ[:-2]),
+    ],
+)
+def test_what_is_done_after_a_wait_that_fails_is_named(name: str, reason: str, next_: str, tmp_path: Path) -> None:
+    found = judged(tmp_path / "k.ptx", text_of(name))
+    assert found.reason is not None and found.reason.endswith(reason)
+    assert found.other is not None and (found.other.text, found.other.thread) == (next_, 1)
 
 
 def test_a_loop_that_waits_for_what_has_been_ends_with_the_time(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ class Retries:
             _Ways(self.state, at, threads).check(self._needed)
         except _Decides as found:
             message = f"what happens after a wait that fails depends on the schedule: {found.why}"
-            self.state.doubt(message, at, int(threads[0]))
+            other = None if found.at is None else (found.at, int(threads[0]))
+            self.state.doubt(message, at, int(threads[0]), other=other)
 
     def _needed(self, pc: int) -> frozenset[str]:
         if not self._live:
@@ -58,11 +59,11 @@ class Retries:
 
 
 class _Decides(Exception):
-    """A failing wait decides something."""
+    """A failing wait decides something; ``at``: whether this instruction is executed, or how it is."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, at: int | None = None) -> None:
         super().__init__(why)
-        self.why = why
+        self.why, self.at = why, at
 
 
 class _Ways:
@@ -110,12 +111,11 @@ class _Ways:
         generic = op.space is None and not isinstance(op.address.base, ops.Sym)
         return address, phase, constant(2 * by + generic, 8, len(threads))
 
-    def _asks_alike(self, op: ops.MbarrierWait, pc: int, registers: Registers) -> bool:
-        """Whether the wait ``op`` at ``pc`` stands for the first one."""
+    def _orders_alike(self, op: ops.MbarrierWait) -> bool:
+        """Whether the wait ``op`` orders as the first one does."""
         first = self.state.body[self.first]
         assert isinstance(first, ops.MbarrierWait)
-        alike = (op.sem, op.scope) == (first.sem, first.scope)
-        return alike and all(map(_equal, self._asked, self._question(pc, registers)))
+        return (op.sem, op.scope) == (first.sem, first.scope)
 
     def _failing(self) -> dict[int, Registers]:
         """The waits that are asked again after one has failed, with the registers there."""
@@ -133,8 +133,10 @@ class _Ways:
             seen[pc] = registers
             op = self._op(pc)
             if isinstance(op, ops.MbarrierWait):
-                if op.guard is not None or not self._asks_alike(op, pc, registers):
-                    raise _Decides("another wait comes next")
+                if not self._orders_alike(op):
+                    raise _Decides(f"another wait comes next, .{op.sem} in the scope .{op.scope}", pc)
+                if op.guard is not None or not all(map(_equal, self._asked, self._question(pc, registers))):
+                    raise _Decides("another wait comes next", pc)
                 waits[pc] = registers
                 work.append(self._result(pc, registers, 0))
             else:
@@ -176,7 +178,7 @@ class _Ways:
         if isinstance(op, ops.Branch) and op.condition is None:
             return [(op.target if taken else pc + 1, registers) for taken in executed]
         if not isinstance(op, ops.Calculation | ops.AddressValue | ops.PendingCount | ops.Nothing):
-            raise _Decides(f"`{op.source.text}` may come next")
+            raise _Decides(f"`{op.source.text}` may come next", pc)
         if True not in executed:
             return [(pc + 1, registers)]
         after = dict(registers)
