@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -77,6 +78,8 @@ class CtaBarriers:
         groups: dict[tuple[tuple[int, int], int | None, int], list[int]] = {}
         for thread, name, count in zip(threads.tolist(), names, counts, strict=True):
             groups.setdefault(((thread // state.size, int(name)), count, state.warp(thread)), []).append(thread)
+        if op.aligned:
+            self._check_one(at, groups)
         for (key, count, _), lanes in groups.items():
             self._arrive(key, count, op, lanes, at, waits)
             if count is not None:
@@ -84,6 +87,15 @@ class CtaBarriers:
         if op.count is None:  # all threads have to come
             for cta in dict.fromkeys(key[0] for key, _, _ in groups):
                 self.complete_all(cta)
+
+    def _check_one(self, at: int, groups: Mapping[tuple[tuple[int, int], int | None, int], list[int]]) -> None:
+        """All threads of a warp come to one barrier, if it is aligned (9.7.14.1)."""
+        come: dict[int, tuple[int, int]] = {}
+        for (key, _, warp), lanes in groups.items():
+            members = self.state.members(warp)
+            waiting = (other for other, phase in self._barriers.items() if not phase.waiting.keys().isdisjoint(members))
+            if come.setdefault(warp, key) != key or any(other != key for other in waiting):
+                raise Stopped("undefined", _APART, at, lanes[0], BARRIERS)
 
     def _arrive(
         self, key: tuple[int, int], count: int | None, op: BarrierOp, lanes: list[int], at: int, waits: bool
