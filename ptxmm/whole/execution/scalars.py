@@ -246,7 +246,8 @@ def _looks(op: ops.Op) -> bool:
     if isinstance(op, ops.Load | ops.Atomic | ops.Store) and op.sem in ("acquire", "release", "acq_rel"):
         return True
     loud = ops.Fence | ops.ProxyFence | ops.TensormapFence | ops.TensormapCopyFence | ops.BulkCopy | ops.AsyncStore
-    return isinstance(op, loud) or (isinstance(op, ops.Load) and op.scope is not None)
+    # What a strong store leaves depends on whether it comes before the atomic operations there.
+    return isinstance(op, loud) or (isinstance(op, ops.Load | ops.Store) and op.scope is not None)
 
 
 def _taken(machine: Accessing) -> bool:
