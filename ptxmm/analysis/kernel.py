@@ -144,7 +144,7 @@ def explained(test: Test, result: Result) -> Result:
 
 def _remarks(test: Test) -> list[Note]:
     claims = test.claims
-    found = [] if claims is None else [Note("kernel", text) for text in claims.remarks]
+    found = [] if claims is None else [Note("kernel", text) for text in (*claims.remarks, *claims.endless)]
     what = not_worked_out(test)
     return [*found, Note("kernel", what)] if what else found
 

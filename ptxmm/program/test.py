@@ -155,7 +155,8 @@ class Claims(Struct, frozen=True):
     ``unroll``: the bound of its loops, None for that of the command line; ``remarks``: what the reader of a verdict
     has to know of how the test was made of the kernel. ``partial``: why the test leaves executions or threads of
     the kernel out, so that it can only refute what is claimed. ``readings``: those under which all of this is meant;
-    ``allowed``: what the source allows at its lines.
+    ``allowed``: what the source allows at its lines. ``endless``: loops that only compute and are left out, of which it
+    is not known that they end, in words.
     """
 
     races: bool = False
@@ -169,6 +170,7 @@ class Claims(Struct, frozen=True):
     barriers: bool = False
     traps: bool = False
     trapping: Test | None = None
+    endless: tuple[str, ...] = ()
 
 
 TRAP = 0x7472617000000000

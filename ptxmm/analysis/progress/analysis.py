@@ -74,18 +74,20 @@ def progress(
     except Timeout:
         timeout = True
     computed = computed_with(test) + left_open(test)
+    endless = () if test.claims is None else test.claims.endless
     status: Status = "complete"
     if undefined is not None:
         status = "undefined"
     elif not threads and timeout:
         status = "timeout"
-    elif not threads and (answer.bounded or computed):
+    elif not threads and (answer.bounded or computed or endless):
         status = "bounded"
     verdict: Verdict = "may hang" if threads else "terminates" if status == "complete" else "unknown"
     notes = (
         Note("fairness", f"scheduler {fairness}: {MEANING[fairness]}"),
         Note("visibility", f"visibility {visibility}: {SEEN[visibility]}"),
-        *_notes(test, limits, status, undefined, computed),
+        *_notes(test, limits, status, undefined, computed, answer.bounded),
+        *(Note("bound", text) for text in endless if status == "bounded"),
         *(() if compared or engine != "both" else (_ALONE,)),
     )
     seconds = time.perf_counter() - start
@@ -121,10 +123,12 @@ def _undefined(test: Test, model: Model, limits: Limits) -> str | None:
     return f"some execution has a {flags[0]}" if flags else None
 
 
-def _notes(test: Test, limits: Limits, status: Status, undefined: str | None, computed: list[str]) -> Iterator[Note]:
+def _notes(
+    test: Test, limits: Limits, status: Status, undefined: str | None, computed: list[str], cut: bool
+) -> Iterator[Note]:
     if undefined is not None:
         yield Note("undefined", undefined)
-    if status == "bounded" and not computed:
+    if status == "bounded" and cut and not computed:
         text = f"a loop with effects goes on after {limits.unroll} backward branches; --unroll takes a higher bound"
         yield Note("bound", text)
     if status == "bounded" and computed:

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from ptxmm.errors import PtxmmError, Span, together
 from ptxmm.formats.modules.flags import alone, told_apart
 from ptxmm.formats.modules.grids import Grid
-from ptxmm.formats.modules.kernel import Kernel, Reading, named, same_value, terms
+from ptxmm.formats.modules.kernel import Kernel, Reading, named, observed, same_value, terms
 from ptxmm.formats.modules.launch import Launch
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.mbarriers import separated
 from ptxmm.formats.modules.objects import Object, viewed
 from ptxmm.formats.modules.prepare import prepared
-from ptxmm.formats.modules.prune import pruned
+from ptxmm.formats.modules.prune import pruned, taken_to_end
 from ptxmm.formats.modules.roles import represented
 from ptxmm.formats.modules.threads import host_threads, threads_of
 from ptxmm.formats.modules.unchanged import Unchanged, asked, at_first
@@ -102,6 +102,7 @@ def _launched(
             launch.bounds,
             launch.barriers,
             launch.traps,
+            endless=_endless(chosen),
         ),
     )
     try:
@@ -115,16 +116,16 @@ def _specialized(
 ) -> tuple[list[ThreadSource], dict[str, None], bool, dict[str, Object]]:
     """The threads of all grids, the remarks on them, whether some depend on clocks, and ``variables`` with those that
     registers without a value are read from. Raises ``PtxmmError``."""
-    observed: list[list[frozenset[str]]] = []
+    asked_for: list[list[frozenset[str]]] = []
     for kernel in kernels:
-        observed.append(_observed(kernel, sum(map(len, observed))))
-    codes = [_code(kernel, frozenset().union(*own)) for kernel, own in zip(kernels, observed, strict=True)]
+        asked_for.append(_observed(kernel, sum(map(len, asked_for))))
+    codes = [_code(kernel, frozenset().union(*own)) for kernel, own in zip(kernels, asked_for, strict=True)]
 
     def made(memory: Unchanged | None) -> tuple[list[ThreadSource], dict[str, None], bool, dict[str, Object]]:
         threads: list[ThreadSource] = []
         remarks: dict[str, None] = {}
         known, timed = dict(variables), False
-        for kernel, code, names in zip(kernels, codes, observed, strict=True):
+        for kernel, code, names in zip(kernels, codes, asked_for, strict=True):
             try:
                 own, notes, clocks = threads_of(kernel, code, names, known, len(threads), memory)
             except PtxmmError as error:
@@ -144,6 +145,16 @@ def _specialized(
         if left == memory:
             return found
         memory = left
+
+
+def _endless(kernels: Sequence[Kernel]) -> tuple[str, ...]:
+    """The loops of kernels that are taken to end, and perhaps do not, in words."""
+    found: dict[str, None] = {}
+    for kernel in kernels:
+        for pc in taken_to_end(kernel.code, observed(kernel)):
+            op = kernel.code.body[pc]
+            found[f"the loop that is left in line {op.source.span.line} only computes, and is taken to end"] = None
+    return tuple(found)
 
 
 def _code(kernel: Kernel, names: frozenset[str]) -> Code:

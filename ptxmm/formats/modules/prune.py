@@ -3,8 +3,8 @@
 Polling loops count their rounds to decide how long to sleep; what is left without that is a spin loop. This is dead
 code elimination with control dependence (Cytron et al. 1991, section 7.1): an instruction is needed if it does more
 than give registers values, if it gives one that something needed reads, or if it is a branch that decides whether
-something needed is executed. A loop that is left out is taken to end, so one stays that ends or not by a result that
-nobody works out.
+something needed is executed. A loop that is left out is taken to end (``taken_to_end`` tells of those of which that is
+not known), so one stays that ends or not by a result that nobody works out, or by what the launch says.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from ptxmm.formats.modules.endings import doubtful
 from ptxmm.formats.modules.flow import matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.program.edit import retarget
@@ -29,7 +30,7 @@ def pruned(code: Code, observed: Collection[str]) -> Code:
         return code
     graph = graph_of(body)
     join = post_dominators(graph)
-    needed = _needed(code, observed, graph, join)
+    needed = _needed(code, observed, graph, join)[0]
     chunks: list[list[Op]] = []
     for pc, op in enumerate(body):
         if pc in needed or (isinstance(op, Branch | Exit) and op.guard is None):
@@ -43,7 +44,18 @@ def pruned(code: Code, observed: Collection[str]) -> Code:
     return replace(code, body=retarget([*chunks, []]), refused=refused)
 
 
-def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[int, int]) -> set[int]:
+def taken_to_end(code: Code, observed: Collection[str]) -> list[int]:
+    """The branches by which loops are left, of those that ``pruned`` leaves out, of which it is not known that they
+    end."""
+    graph = graph_of(code.body)
+    if not code.body or not doubtful(code.body, graph):
+        return []
+    needed, doubts = _needed(code, observed, graph, post_dominators(graph))
+    return sorted(doubts - needed)
+
+
+def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[int, int]) -> tuple[set[int], set[int]]:
+    """What is needed, and the branches by which loops are left that perhaps do not end."""
     body = code.body
     controls = _controls(body, graph, join)
     made_by = makers(body)
@@ -58,7 +70,9 @@ def _needed(code: Code, observed: Collection[str], graph: Graph, join: Mapping[i
     for pc, op in enumerate(body) if open_ else ():
         if isinstance(op, Branch) and op.guard is not None and not open_.isdisjoint(reach(given, given[pc])):
             waiting += [pc] if pc in reach(graph.after, graph.after[pc]) else []
-    return reach([[*one, *other] for one, other in zip(given, controls, strict=True)], waiting)
+    doubts = doubtful(body, graph)
+    waiting += [pc for pc, open_ended in doubts.items() if not open_ended]
+    return reach([[*one, *other] for one, other in zip(given, controls, strict=True)], waiting), set(doubts)
 
 
 def _controls(body: Sequence[Op], graph: Graph, join: Mapping[int, int]) -> list[list[int]]:
