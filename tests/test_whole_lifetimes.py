@@ -65,6 +65,19 @@ def test_an_mbarrier_that_is_invalidated(name: str, tmp_path: Path) -> None:
         assert INVAL[:-2] in (found.spot.text, found.other.text) and found.spot != found.other
 
 
+def test_a_lane_that_is_late_is_not_apart_from_its_warp(tmp_path: Path) -> None:
+    # One lane is held at its arrival, to see whether the mbarrier may be invalidated before; that the others come to
+    # an aligned barrier without it meanwhile is nothing that the kernel does wrong.
+    body = (
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra A; mbarrier.init.shared.b64 [full], 32; A: barrier.sync 0; "
+        f"setp.ge.u32 %p3, %r1, 32; @%p3 bra B; {ARRIVE}bar.arrive 1, 64; @!%p1 {TELL.format('relaxed')}ret; "
+        f"B: setp.ne.u32 %p1, %r1, 32; @%p1 bra C; {LOOK.format('relaxed')}{INVAL}C: bar.warp.sync -1; "
+        "bar.sync 1, 64; ret; }"
+    )
+    text = HEAD.format(block=64) + body.replace("; ", ";\n").replace(": ", ":\n") + "\n"
+    assert judged(tmp_path / "k.ptx", text).answer == "undecided"
+
+
 def users(body: str, ctas: int, path: Path) -> WholeResult:
     """The answer about all threads of CTAs of a cluster that use each other's shared memory."""
     return judged(path, kernel(body, ctas).text.replace("// ptxmm: args", '// ptxmm: threads = "all"\n// ptxmm: args'))

@@ -184,7 +184,7 @@ class Deciding:
             try:
                 self.machine.run(self.limits)
             except Stopped as stop:
-                if stop.word == "undefined":
+                if stop.word == "undefined" and stop.at == moment.at and stop.other is not None:
                     raise
         self.machine = one
 
