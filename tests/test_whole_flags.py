@@ -82,6 +82,9 @@ CASES = {
     "looks by adding 0": (WRITE + GIVE, by("add.u32", "0") + READ, "race-free"),
     "looks by comparing": (WRITE + GIVE, by("cas.b32", "1, 1", "relaxed") + FENCE + READ, "race-free"),
     "looks by adding 0, relaxed": (WRITE + GIVE, by("add.u32", "0", "relaxed") + READ, "race"),
+    # It fails, and a read beside it is no race.
+    "compares with what is never there": ("ld.global.u32 %r3, [%d2];", by("cas.b32", "3, 3").split("setp")[0], None),
+    "compares, and a weak store": ("st.global.u32 [%d2], 1;", by("cas.b32", "3, 3").split("setp")[0], "race"),
     "looks by adding 1": (WRITE + GIVE, by("add.u32", "1") + READ, None),
     "looks by adding 0, too narrow": (WRITE + GIVE, by("add.u32", "0", "acquire.cta") + READ, None),
     "read weakly before": (look("weak") + WRITE + GIVE, by("add.u32", "0") + READ, "race"),

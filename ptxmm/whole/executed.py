@@ -64,7 +64,7 @@ class Executed:
                 self._refuse_open(*pair)
                 self._refuse_maps(*pair)
                 self._refuse_handed(*pair)
-            told = islice((pair for pair in pairs if not self._shared_out(*pair)), _TRIED)
+            told = islice((p for p in pairs if not self._shared_out(*p) and not self._compared(*p)), _TRIED)
             first = next((pair for pair in told if not self._observed(*pair)), None)
             if first is not None:
                 sure.append((first, len(pairs)))
@@ -192,6 +192,12 @@ class Executed:
         body, warps = self.machine.kernel.code.body, [self.machine.warp(int(self.found.agent[n])) for n in (a, b)]
         matrix = any(isinstance(body[int(self.found.instruction[n])], ops.WmmaAccess) for n in (a, b))
         return matrix and warps[0] == warps[1]
+
+    def _compared(self, a: int, b: int) -> bool:
+        """Whether two accesses conflict only if a ``cas`` that leaves what it finds has written, and not failed."""
+        comparing, reads = self.machine.launch.comparing, (self.found.kind[a] == READ, self.found.kind[b] == READ)
+        instructions = int(self.found.instruction[a]), int(self.found.instruction[b])
+        return any(at in comparing and read for at, read in zip(instructions, reversed(reads), strict=True))
 
     def _observed(self, a: int, b: int) -> bool:
         """Whether somebody may have observed a strong write before the other access (8.9.5, causality order (2))."""

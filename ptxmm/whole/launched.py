@@ -38,12 +38,13 @@ class Part(Struct, frozen=True):
 class Launched(Struct, frozen=True):
     """A launch: its ``parts``, and a ``kernel`` of all their instructions and variables. ``mixed``: a register that has
     two widths in two of them, if there is one. ``unchanging``: loads of the kernel that are atomic operations in the
-    text, which leave what is there."""
+    text, which leave what is there; ``comparing``: those that write only if they find what they compare with."""
 
     kernel: Kernel
     parts: tuple[Part, ...]
     mixed: str | None = None
     unchanging: frozenset[int] = frozenset()
+    comparing: frozenset[int] = frozenset()
 
     @property
     def ctas(self) -> int:
@@ -122,7 +123,8 @@ def launched(kernels: Sequence[Kernel], hosts: Mapping[str, Kernel]) -> Launched
     kernel = replace(first, code=code) if len(parts) == 1 else replace(
         first, code=code, variables=variables, remarks=remarks, assumed=assumed, workspace={}
     )  # fmt: skip
-    return Launched(kernel, tuple(parts), mixed, frozenset(loads))
+    comparing = frozenset(at for at in loads if isinstance(op := body[at], ops.Atomic) and op.op == "cas")
+    return Launched(kernel, tuple(parts), mixed, frozenset(loads), comparing)
 
 
 def _load(op: ops.Op, several: bool) -> ops.Load | None:
