@@ -58,7 +58,7 @@ def mutants(text: str) -> Iterator[Mutant]:
         head, opcode, rest = match["head"], match["opcode"], match["rest"]
         old = f"{opcode} {' '.join(rest.split())}".strip()
         for what, new in _changes(opcode, rest):
-            changed = f"{head}{new}{'' if new.endswith('}') else ';'}\n" if new else "\n"
+            changed = f"{head}{new}{'' if new.startswith('{') else ';'}\n" if new else "\n"
             yield Mutant(
                 what, number + 1, old, " ".join(new.split()), "".join((*lines[:number], changed, *lines[number + 1 :]))
             )

@@ -229,7 +229,7 @@ def test_nothing_rests_on_a_lane_where_addresses_are_compared(tmp_path: Path) ->
 
 
 def test_other_readings_are_not_followed(tmp_path: Path) -> None:
-    assert judged(tmp_path, "", "vector=whole").answer == "unsupported"
+    assert judged(tmp_path, "", "b128=split").answer == "unsupported"
     with pytest.raises(PtxmmError, match="is no assumption"):
         judged(tmp_path, "", "elect-last")
     for name, message in (("wgmma-mov=fre", "has no value `fre`"), ("wgmma-mv=free", "`wgmma-mov`")):

@@ -23,7 +23,7 @@ from ptxmm.whole.elsewhere import Layouts
 from ptxmm.whole.executed import Executed
 from ptxmm.whole.execution.gathering import gathers
 from ptxmm.whole.execution.machine import Machine
-from ptxmm.whole.execution.polls import polls
+from ptxmm.whole.execution.polls import looks, polls
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.explain.choices import choice
 from ptxmm.whole.explain.contents import resting
@@ -31,7 +31,7 @@ from ptxmm.whole.explain.nearly import Nearly, nearly, told
 from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.launched import launched
 from ptxmm.whole.layouts import PAIRS
-from ptxmm.whole.lenient import model
+from ptxmm.whole.lenient import VECTOR, model
 from ptxmm.whole.narrowing import Glanced, Varied, narrowed, refuse_order, unfound, widened
 from ptxmm.whole.order.clocks import Release
 from ptxmm.whole.order.history import History
@@ -112,7 +112,8 @@ class Deciding:
                 self.rests = frozenset()
                 self._refuse_elsewhere()
         except Stopped as stop:
-            self.rests |= stop.rests
+            vectors = stop.word == "undecided" and any(looks(op) and len(op.dst) > 1 for op in self.machine.body)
+            self.rests |= stop.rests | (frozenset({VECTOR}) if vectors else frozenset())
             return self._made(stop.word, stop)
         except Timeout:
             return self._made("timeout", None)

@@ -38,6 +38,7 @@ class Executed:
         self.found = found = accesses(machine.memory, machine.trace)
         self._refuse_noncoherent()
         self._refuse_opaque()
+        self._refuse_turning()
         self.groups: Pairs = {}
         same = self._same()
         self.agreeing = racing(found, machine.clocks, same)
@@ -294,6 +295,18 @@ class Executed:
             message = "memory that is an mbarrier and something else is not followed yet"
             number = int(wrong[0])
             raise Stopped("unsupported", message, int(columns["instruction"][number]), int(columns["agent"][number]))
+
+    def _refuse_turning(self) -> None:
+        """Raise ``Stopped`` where a weak load in a loop that waits may find something else in each round."""
+        fixed, columns = self.machine.fixed, self.machine.trace.columns()
+        before = np.concatenate(([0], np.cumsum(fixed >= 0)))
+        ends = columns["place"] + columns["size"]
+        wrong = np.flatnonzero((columns["kind"] != READ) & (before[ends] > before[columns["place"]]))
+        if wrong.size:
+            place, end = int(columns["place"][wrong[0]]), int(ends[wrong[0]])
+            at = next(at for at in fixed[place:end].tolist() if at >= 0)
+            message = "this loop reads what the launch writes also by a weak load, which is not followed yet"
+            raise Stopped("unsupported", message, at)
 
     def _refuse_noncoherent(self) -> None:
         """Raise ``Stopped`` where ``ld.global.nc`` reads what the launch writes (9.7.10.9)."""

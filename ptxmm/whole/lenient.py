@@ -5,6 +5,7 @@
 - ``tcgen05-wait=acquire``: what a thread issues of tcgen05 comes after a true wait that acquires (A54).
 - ``issue=closure``: who knows that an asynchronous operation is done comes after what it came after, too (A35); a
   commit of tcgen05 frees the memory that a product has read for the next copy, which has to come after the last one.
+- ``vector=whole``: what ``ld`` and ``st`` access of a vector is one access of up to 16 bytes (A57).
 - ``destination-cta``: what a bulk copy writes in shared memory of another CTA of the cluster counts as done in that
   CTA, so that it is the same proxy in the same CTA which reads it there (8.9.5; the text does not say whose a
   ``.multicast`` is).
@@ -41,8 +42,8 @@ from ptxmm.formats.modules.launch import (
 )
 
 MODEL = "ptx-8.5"
-PROXY_WAR, WGMMA_MOV, TENSOR_WAIT, ISSUE = "proxy-war", "wgmma-mov", "tcgen05-wait", "issue"
-READINGS = {PROXY_WAR: "free", WGMMA_MOV: "free", TENSOR_WAIT: "acquire", ISSUE: "closure"}
+PROXY_WAR, WGMMA_MOV, TENSOR_WAIT, ISSUE, VECTOR = "proxy-war", "wgmma-mov", "tcgen05-wait", "issue", "vector"
+READINGS = {PROXY_WAR: "free", WGMMA_MOV: "free", TENSOR_WAIT: "acquire", ISSUE: "closure", VECTOR: "whole"}
 """Those that are readings, and their value."""
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -54,6 +55,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "(operations of tcgen05 follow a wait that acquires without tcgen05.fence::after_thread_sync)",
         ISSUE: "rests on issue: issue=closure gives no race "
         "(who knows of an asynchronous operation knows of what it comes after, too)",
+        VECTOR: "rests on vector: vector=whole gives no race "
+        "(what is looked at is a vector, whose elements are found together)",
         DESTINATION_CTA: f"rests on {DESTINATION_CTA}: assumed in the launch it gives no race "
         "(what a copy writes in shared memory of another CTA, the async proxy reads there without a proxy fence)",
         ARRIVES_AGAIN: f"rests on {ARRIVES_AGAIN}: assumed in the launch it is defined "

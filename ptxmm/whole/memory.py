@@ -215,6 +215,11 @@ class Memory:
         wide[:, :size] = self.bytes[index]
         return wide.view("<u8")[:, 0].astype(np.uint64), self.known[index].all(axis=1)
 
+    def word(self, place: int, size: int) -> int | None:
+        """The unsigned value of ``size`` bytes at a place, of any number; None if it is not known."""
+        span = slice(place, place + size)
+        return int.from_bytes(self.bytes[span].tobytes(), "little") if self.known[span].all() else None
+
     def store(self, places: Numbers, size: int, values: Words, known: Flags) -> None:
         """Write ``size`` bytes (8 at most) of each value; of those at one place the last counts."""
         index = places[:, None] + np.arange(size)

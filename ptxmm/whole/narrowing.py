@@ -240,7 +240,7 @@ class _Narrowing:
             raise Stopped("undecided", message, first.at, first.thread)
         forgotten = self.plan.forgotten.setdefault(poll.start, set())
         columns = zip(poll.outputs, zip(*(way.words for way in exits), strict=True), strict=True) if exits else ()
-        more = {name for name, words in columns if len(set(words)) > 1} - forgotten
+        more = {name for name, words in columns if len(set(words)) > 1 or None in words} - forgotten
         forgotten |= more
         changed = bool(more) | self._leave(poll, first, exits, len(party))
         for slot, read in enumerate(party):

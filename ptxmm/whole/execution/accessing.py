@@ -54,6 +54,8 @@ class Accessing(State):
         """The bytes of which strong accesses keep a log."""
         self.changed = np.zeros(len(self.memory.bytes), np.uint8)
         """By which orderless operation each byte was changed since it was last written, 0 for none."""
+        self.fixed = np.full(len(self.memory.bytes), -1, np.int64)
+        """The weak load by which a loop that waits reads each byte in every round, -1 for none."""
         self._rules: dict[tuple[int, ops.Address], ops.Rule] = {}
 
     def places(

@@ -16,12 +16,13 @@ from ptxmm.whole.execution.polls import Outcome, Poll
 from ptxmm.whole.execution.rounds import Place, Rounds, Slots
 from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import Value
+from ptxmm.whole.lenient import VECTOR
 from ptxmm.whole.order.origins import Derived, Inputs, Key, Origin, Result, Words, concrete
 from ptxmm.whole.order.strong import Chosen, Glance, Location, Waited
 from ptxmm.whole.order.trace import ATOMIC, READ
 
 _MOST_PLACES = 256
-"""So many places a thread comes to in a loop before one of its registers counts as unknown."""
+"""So many places a thread comes to in a loop before it waits for what others do."""
 
 
 def _left(words: Words, left: Mapping[int, int | None]) -> int | None:
@@ -54,6 +55,7 @@ class Locations:
         self._older: dict[int, int] = {}
         self._patient: list[int] = []
         self._hasty = False
+        self._counting: set[int] = set()
         self._choosy: dict[int, tuple[Waiter, int | None]] = {}
         self.expecting: dict[Location, dict[int, int | None]] = {}
         """The threads that wait until they find what is chosen for them, with a word of that if one is known."""
@@ -126,10 +128,14 @@ class Locations:
         writes = reversed(self.machine.strong.logs[location].writes)
         return next((w.value for w in writes if w.value is not None and chosen.likes(w.value)), None)
 
-    def find(self, op: ops.Load, at: int, places: Numbers, threads: Numbers) -> dict[int, Origin]:
-        """Threads read what there is a log of, or will be; what they find, by thread, where one location is read whose
-        value may be another one in other executions."""
-        level, size = self.machine.strong.level(op.scope), op.type.bytes
+    def pieces(self, op: ops.Load | ops.Store) -> tuple[ops.Element, ...]:
+        """The accesses of a load or a store: those of its elements, or of the pieces of its vector (A57)."""
+        return ops.elements(op, whole=VECTOR in self.machine.lenient)
+
+    def find(self, op: ops.Load, at: int, places: Numbers, size: int, threads: Numbers) -> dict[int, Origin]:
+        """Threads read ``size`` bytes of which there is a log, or will be; what they find, by thread, where one
+        location is read whose value may be another one in other executions."""
+        level = self.machine.strong.level(op.scope)
         if level:
             for place in places.tolist():
                 self.watch((place, size))
@@ -137,14 +143,15 @@ class Locations:
         chosen = np.flatnonzero(self.machine.watched[places[:, None] + np.arange(size)].any(axis=1))
         for place, thread in zip(places[chosen].tolist(), threads[chosen].tolist(), strict=True):
             self.machine.tell("read", ("flag", place), size, at, np.array([thread]))
-            glance = (thread, at, self._glances.get((thread, at), 0)) if level and len(op.dst) == 1 else None
+            one = level and len(self.pieces(op)) == 1
+            glance = (thread, at, self._glances.get((thread, at), 0)) if one else None
             for location in sorted(self.machine.strong.overlapping(place, size)):
                 older = self._older.pop(thread, None)
                 key = self.machine.strong.read(
                     "load", at, location, thread, level, op.sem == "acquire", looked=older is None, glance=glance
                 )  # fmt: skip
                 value = self.held(location) if older is None else older
-                if glance is not None and location == (place, size) and value is not None:
+                if glance is not None and location == (place, size) and value is not None and op.type.bytes <= 8:
                     found[thread] = Result(key, value)
         return found
 
@@ -152,8 +159,7 @@ class Locations:
         """Keep a log of what is written at a location."""
         if location not in self.machine.strong.logs:
             place, size = location
-            words, known = self.machine.memory.load(np.array([place]), min(size, 8))
-            self.machine.strong.log(location, int(words[0]) if known[0] and size <= 8 else None)
+            self.machine.strong.log(location, self.machine.memory.word(place, size))
             self.machine.watched[place : place + size] = True
 
     def held(self, location: Location) -> int | None:
@@ -161,8 +167,7 @@ class Locations:
         log = self.machine.strong.logs[location]
         if not log.mixed:
             return log.writes[-1].value
-        words, known = self.machine.memory.load(np.array([location[0]]), location[1])
-        return int(words[0]) if known[0] else None
+        return self.machine.memory.word(*location)
 
     def written(
         self, location: Location, thread: int, value: int | None, level: int, releases: bool,
@@ -180,16 +185,19 @@ class Locations:
                     del self._parked[watched][waiter.thread]
                 self._goes(waiter)
 
+    def compute(self, op: ops.Op, at: int, threads: Numbers) -> None:
+        """Threads compute what a loop that waits needs in every round."""
+        self._deriving.compute(op, at, threads)
+
     def look(self, op: ops.Load, poll: Poll, at: int, threads: Numbers) -> None:
         """Threads come to a loop that waits."""
         places = self._places(poll, op, at, threads)
         for number, thread in enumerate(threads.tolist()):
             slots: dict[Location, int] = {}
-            size = {load: self._load(load).type.bytes for load in places}
             found = {
                 load: tuple(
-                    slots.setdefault((int(here[number]) + n * size[load], size[load]), len(slots))
-                    for n in range(len(self._load(load).dst))
+                    slots.setdefault((int(here[number]) + piece.offset, piece.type.bytes), len(slots))
+                    for piece in self.pieces(self._load(load))
                 )
                 for load, here in places.items()
             }
@@ -228,10 +236,12 @@ class Locations:
             self.watch(location)
         self.machine.changes += 1
         visited: set[Place] = set()
+        place, looks = waiter.place, {slot: [*loads] for slot, loads in waiter.looked.items()}
         while waiter.place not in visited:
-            if len(visited) == _MOST_PLACES:
-                self.rounds.widen(poll, visited)
-                visited = set()
+            if len(visited) == _MOST_PLACES:  # it counts its rounds: let it be slower, and not have looked yet
+                waiter.place, waiter.looked = place, looks
+                self._counting.add(thread)
+                break
             visited.add(waiter.place)
             at = waiter.place[0]
             found = []
@@ -243,7 +253,7 @@ class Locations:
                     self._traced(at, waiter.locations[slot], np.array([thread]))
                 waiter.looked[slot].append(at)
                 found.append(value)
-            (outcomes,) = self.rounds.after(poll, [(waiter.place, tuple(found))])
+            outcomes = self.rounds.following(poll, waiter.place, tuple(found))
             if len(outcomes) > 1:
                 raise Stopped(
                     "undecided", "whether this loop ends depends on a value that is not worked out", at, thread
@@ -273,7 +283,7 @@ class Locations:
         """A loop that waits finds what is not there, if that ends it; whether it does."""
         if word is None:
             return False
-        (outcomes,) = self.rounds.after(waiter.poll, [(waiter.place, (word,))])
+        outcomes = self.rounds.following(waiter.poll, waiter.place, (word,))
         ends = [outcome for outcome in outcomes if outcome.at == waiter.poll.end]
         if len(ends) != len(outcomes) or len(ends) != 1:
             return False
@@ -284,6 +294,7 @@ class Locations:
         """A loop that waits ends, if it waits for one location with a ``value`` that is ``there`` or not."""
         thread, poll, machine = waiter.thread, waiter.poll, self.machine
         self._choosy.pop(thread, None)
+        self._counting.discard(thread)
         self._glances[thread, poll.start] = self._glances.get((thread, poll.start), 0) + 1
         self._resume()
         one = np.array([thread])
@@ -333,9 +344,12 @@ class Locations:
             machine.order(machine.body[fence], fence, one)
 
     def check_stuck(self) -> None:
-        """Raise ``Stopped`` where threads that wait together may end their loop after all."""
+        """Raise ``Stopped`` where threads that wait may end their loop after all."""
         for parked in self._parked.values():
             for waiter in parked.values():
+                if waiter.thread in self._counting:
+                    message = "whether this loop ends depends on how often it goes round"
+                    raise Stopped("undecided", message, waiter.place[0], waiter.thread)
                 if waiter.poll.vote is not None:
                     self.machine.gathering.stuck(waiter.thread, waiter.poll.vote)
 

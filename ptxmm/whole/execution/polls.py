@@ -6,7 +6,9 @@ Such a loop is found in the text (``polls``). Where one goes on behind a load is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 import numpy as np
 from msgspec import Struct
@@ -17,7 +19,7 @@ from ptxmm.ptx.isa import names_written, uses
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.computing import results
 from ptxmm.whole.execution.state import State, Stopped
-from ptxmm.whole.execution.values import Value, extended, unknown
+from ptxmm.whole.execution.values import Value, extended, mask, unknown
 from ptxmm.whole.order.origins import Words
 
 _STEPS = 10_000
@@ -41,8 +43,9 @@ class Poll(Struct, frozen=True):
     """What waits, from the load at ``start`` to the instruction ``end``, behind the loop; its ``loads``; the registers
     that are ``needed`` at each of them and at the end, of those that the loop uses or leaves; what comes ``after`` each
     of its instructions. ``late``: one of its loads is in no loop, so that nothing behind depends on what that finds.
-    ``kept``: registers that it may leave as they were. ``vote``: the ``end`` is a vote, and the loop ends if the thread
-    says so there."""
+    ``kept``: registers that it may leave as they were. ``fixed``: instructions of it that give the same in every round
+    if nobody writes what they load, done before the first one. ``vote``: the ``end`` is a vote, and the loop ends if
+    the thread says so there."""
 
     start: int
     end: int
@@ -52,6 +55,7 @@ class Poll(Struct, frozen=True):
     late: bool
     kept: frozenset[str]
     vote: Vote | None = None
+    fixed: tuple[int, ...] = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -87,11 +91,13 @@ def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
     for start in loads:
         for end in _chain(behind, start):
             region = reach(graph.after, [start], end)
-            if graph.end in region or not all(_pure(body[at]) for at in region):
+            fixed = _fixed(body, region, live[start])
+            if graph.end in region or not all(at in fixed or _pure(body[at]) for at in region):
                 break
             written = frozenset(name for at in region for name in names_written(body[at]))
+            given = frozenset(name for at in fixed for name in names_written(body[at]))
             here = frozenset(at for at in region if looks(body[at]))
-            if any(_moves(body[at], written) for at in here):
+            if any(_moves(body[at], written - given) for at in here):
                 break
             turning = _turning(graph, region) & here
             if any(_address(body[at]) not in {_address(body[load]) for load in turning} for at in here):
@@ -101,14 +107,16 @@ def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
             if _decides(body, region):
                 left = written & live[end]
                 used = {name for at in region for name, _ in uses(body[at])} | left
-                needed = {at: tuple(sorted(used & live[at])) for at in here} | {end: tuple(sorted(left))}
+                needed = {at: tuple(sorted(used & live[at] | given)) for at in here} | {end: tuple(sorted(left))}
                 after = {at: graph.after[at] for at in region}
-                found[start] = Poll(start, end, here, needed, after, here != turning, left & live[start])
+                found[start] = Poll(
+                    start, end, here, needed, after, here != turning, left & live[start], fixed=fixed
+                )  # fmt: skip
                 break
     return found
 
 
-def looks(op: ops.Op) -> bool:
+def looks(op: ops.Op) -> TypeGuard[ops.Load]:
     """Whether an instruction is a strong load of numbers."""
     return isinstance(op, ops.Load) and op.scope is not None and op.type.bytes <= 8
 
@@ -117,6 +125,29 @@ def _pure(op: ops.Op) -> bool:
     """Whether an instruction of a loop does nothing but look."""
     other = isinstance(op, (*ops.COMPUTING, ops.Branch, ops.Fence)) and not isinstance(op, ops.AddressValue)
     return other or looks(op)
+
+
+def _fixed(body: Sequence[ops.Op], region: set[int], live: frozenset[str]) -> tuple[int, ...]:
+    """The weak loads of a loop, and what their addresses and those of strong loads are made of by them, that give the
+    same in every round as long as nobody writes what they load, in an order in which they may be done before; ``live``:
+    registers that are needed where it begins."""
+    if not any(_weak(body[at]) for at in region):
+        return ()
+    writers = Counter(name for at in region for name in names_written(body[at]))
+    found: dict[int, None] = {}
+    given: set[str] = set()
+    for at in sorted(region):
+        op, names = body[at], frozenset(names_written(body[at]))
+        once = all(writers[name] == 1 for name in names) and not names & live
+        same = all(name in given or not writers[name] for name, _ in uses(op))
+        if op.guard is None and once and same and (_weak(op) or (isinstance(op, ops.COMPUTING) and _pure(op))):
+            found[at] = None
+            given |= names
+    return tuple(found)
+
+
+def _weak(op: ops.Op) -> bool:
+    return isinstance(op, ops.Load) and op.scope is None and op.type.bytes <= 8
 
 
 def _address(op: ops.Op) -> object:
@@ -184,8 +215,9 @@ class Round(State):
             self._written[register.name] = value
 
     def run(self, poll: Poll, at: int, given: Sequence[Sequence[int]]) -> list[frozenset[Outcome]]:
-        """What may follow in each case when the elements of the load at ``at`` are those ``given``: several ways where
-        a branch depends on what is not known. Raises ``Stopped`` where there are too many."""
+        """What may follow in each case when what the load at ``at`` finds, in each element or each piece of its vector,
+        is what is ``given``: several ways where a branch depends on what is not known. Raises ``Stopped`` where there
+        are too many."""
         self._give(at, given)
         found: list[set[Outcome]] = [set() for _ in given]
         work = [_Way(self, at + 1, np.arange(len(given)), (), False)]
@@ -204,6 +236,9 @@ class Round(State):
                 self._come(at, poll, way.which, fences, found)
                 return
             op = self.body[at]
+            if at in poll.fixed:
+                at += 1
+                continue
             if op.guard is not None and not passed:
                 value = self.register(op.guard.register, self._lanes)
                 skips = (value.words != 0) == op.guard.negated
@@ -258,8 +293,10 @@ class Round(State):
     def _give(self, at: int, given: Sequence[Sequence[int]]) -> None:
         op = self.body[at]
         assert isinstance(op, ops.Load)
-        for register, column in zip(op.dst, zip(*given, strict=True), strict=True):
-            words = np.array(column, np.uint64)
+        items = len(op.dst) // len(given[0])
+        for number, register in enumerate(op.dst):
+            shift = number % items * op.type.bits
+            words = np.array([row[number // items] >> shift & mask(op.type.bits) for row in given], np.uint64)
             if register is not None and op.type.signed:
                 words = extended(words, op.type.bits, self.bits(register))
             self.assign(register, self._lanes, Value(words, np.ones(len(words), np.bool_)))

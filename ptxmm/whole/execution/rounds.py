@@ -19,7 +19,7 @@ from ptxmm.whole.execution.polls import Outcome, Poll, Round
 from ptxmm.whole.execution.state import State, Stopped
 from ptxmm.whole.order.origins import Words
 
-_MOST_PLACES = 4096
+_MOST_PLACES = 1024
 _MOST_CASES = 4096
 _MOST_STEPS = 64
 Place: TypeAlias = tuple[int, Words]
@@ -61,9 +61,8 @@ class Rounds:
 
     def __init__(self, state: State, before: Rounds | None) -> None:
         self._state = state
-        self._known: dict[tuple[int, Place, tuple[int, ...]], frozenset[Outcome]] = (
-            {} if before is None else before._known
-        )
+        self._known: dict[_Case, frozenset[Outcome]] = {} if before is None else before._known
+        self._exact: dict[_Case, frozenset[Outcome]] = {} if before is None else before._exact
         self._wide: dict[int, frozenset[str]] = {} if before is None else before._wide
 
     def after(self, poll: Poll, cases: Sequence[tuple[Place, tuple[int, ...]]]) -> list[frozenset[Outcome]]:
@@ -74,14 +73,25 @@ class Rounds:
             if key not in self._known:
                 new.setdefault(key[1][0], []).append(key)
         for at, each in new.items():
-            given = [words for _, (_, words), _ in each], [found for _, _, found in each]
-            if poll.vote is not None:
-                made = voted(self._state, poll, at, *given)
-            else:
-                made = Round(self._state, poll.needed[at], given[0]).run(poll, at, given[1])
+            made = self._made(poll, at, [words for _, (_, words), _ in each], [found for _, _, found in each])
             for key, outcomes in zip(each, made, strict=True):
                 self._known[key] = frozenset(self._widened(poll, outcome) for outcome in outcomes)
         return [self._known[key] for key in keys]
+
+    def following(self, poll: Poll, place: Place, found: tuple[int, ...]) -> frozenset[Outcome]:
+        """What may follow from a place when its load finds this, with all that is known of registers. Raises
+        ``Stopped`` where that is too much."""
+        key = poll.start, place, found
+        if key not in self._exact:
+            self._exact[key] = self._made(poll, place[0], [place[1]], [found])[0]
+        return self._exact[key]
+
+    def _made(
+        self, poll: Poll, at: int, words: Sequence[Words], found: Sequence[tuple[int, ...]]
+    ) -> list[frozenset[Outcome]]:  # fmt: skip
+        if poll.vote is not None:
+            return voted(self._state, poll, at, words, found)
+        return Round(self._state, poll.needed[at], words).run(poll, at, found)
 
     def widen(self, poll: Poll, places: Iterable[Place]) -> None:
         """Take the register that has the most values for unknown. Raises ``Stopped`` where none has more than one."""
@@ -174,8 +184,9 @@ class Rounds:
         number = slots[look.place[0]].index(slot)
         load = self._state.body[look.place[0]]
         assert isinstance(load, ops.Load)
-        ones = (1 << load.type.bits) - 1
-        others = {*values, 0, ones, *(look.value ^ bit for bit in (1, 2, 1 << load.type.bits - 1, ones))} - {look.value}
+        width = load.type.bits * len(load.dst) // len(look.found)
+        ones = (1 << width) - 1
+        others = {*values, 0, ones, *(look.value ^ bit for bit in (1, 2, 1 << width - 1, ones))} - {look.value}
         for other in sorted(others):
             found = (*look.found[:number], other, *look.found[number + 1 :])
             if self._goes_on(poll, slots, slot, way, look.place, found):

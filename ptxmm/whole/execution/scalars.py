@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
 from ptxmm.events.explicit.values import arithmetic
@@ -10,10 +13,11 @@ from ptxmm.ptx.isa import names_read
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.locations import Locations
+from ptxmm.whole.execution.polls import Poll
 from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
-from ptxmm.whole.execution.values import Value, extended, unknown
+from ptxmm.whole.execution.values import Value, extended, mask, unknown
 from ptxmm.whole.order.options import ORDERLESS
-from ptxmm.whole.order.origins import Origin, Result
+from ptxmm.whole.order.origins import Derived, Origin, Result, Words
 from ptxmm.whole.order.strong import Arrival, Location
 from ptxmm.whole.order.trace import ATOMIC, READ, WRITE
 
@@ -42,18 +46,24 @@ class Scalars:
         """``ld``."""
         size = op.type.bytes
         if at in self.machine.waiting:
+            self._begin(self.machine.waiting[at], threads)
             self.locations.look(op, self.machine.waiting[at], at, threads)
             return
         places = self.machine.places(op.address, op.space, size * len(op.dst), at, threads)
-        if op.scope is not None and len(op.dst) == 1:
-            every = zip(places.tolist(), threads.tolist(), strict=True)
-            goes = np.array([self.locations.meets(at, (place, size), thread) for place, thread in every], np.bool_)
+        pieces = self.locations.pieces(op)
+        if op.scope is not None and len(pieces) == 1:
+            every, width = zip(places.tolist(), threads.tolist(), strict=True), pieces[0].type.bytes
+            goes = np.array([self.locations.meets(at, (place, width), thread) for place, thread in every], np.bool_)
             places, threads = places[goes], threads[goes]
+        found: dict[int, Origin] = {}
         for number, register in enumerate(op.dst):
             here = places + number * size
-            found = self.locations.find(op, at, here, threads)
-            kind = ATOMIC if at in self.machine.launch.unchanging else READ
-            self.machine.trace.add(at, kind, here, size, threads)
+            piece, part = divmod(number, len(op.dst) // len(pieces))
+            if not part:
+                width = pieces[piece].type.bytes
+                found = self.locations.find(op, at, here, width, threads)
+                kind = ATOMIC if at in self.machine.launch.unchanging else READ
+                self.machine.trace.add(at, kind, here, width, threads)
             if register is not None:
                 words, known = self.machine.memory.load(here, min(size, 8))
                 known = known | self.machine.carried.loaded(register, here, size)
@@ -63,50 +73,71 @@ class Scalars:
                 self.machine.assign(register, threads, Value(words, known))
                 if found and (not op.type.signed or op.type.bits == self.machine.bits(register)):
                     unsure = {thread: found[thread] for thread in threads[~known].tolist() if thread in found}
+                    if len(pieces) < len(op.dst):
+                        unsure = {thread: _element(whole, part, op.type.bits) for thread, whole in unsure.items()}
                     self.machine.origins.setdefault(register.name, {}).update(unsure)
                 if not op.type.signed and at not in self.machine.plan.unknown:
                     self.machine.kept.recall(register.name, here, size, threads)
 
+    def _begin(self, poll: Poll, threads: Numbers) -> None:
+        """Do what gives the same in every round of a loop that waits."""
+        for at in poll.fixed:
+            op = self.machine.body[at]
+            if not isinstance(op, ops.Load):
+                self.locations.compute(op, at, threads)
+                continue
+            try:
+                self.load(op, at, threads)
+                size = op.type.bytes * len(op.dst)
+                places = self.machine.places(op.address, op.space, size, at, threads)
+            except Stopped as stop:  # perhaps it does not come there
+                raise Stopped("undecided", f"this loop may come to {stop.message}", at, stop.thread) from None
+            self.machine.fixed[places[:, None] + np.arange(size)] = at
+
     def store(self, op: ops.Store, at: int, threads: Numbers) -> None:
         """``st``."""
-        if op.sem == "release" and len(op.values) > 1:  # in no order, so that none releases the others (8.2.4)
+        pieces = self.locations.pieces(op)
+        if op.sem == "release" and len(pieces) > 1:  # in no order, so that none releases the others (8.2.4)
             raise Stopped("unsupported", "a release of several elements is not followed in a whole launch yet", at)
         size = op.type.bytes
         places = self.machine.places(op.address, op.space, size * len(op.values), at, threads)
-        if self.machine.plan.chosen and len(op.values) == 1:
-            every = zip(places.tolist(), threads.tolist(), strict=True)
-            goes = np.array([self.locations.lets(at, (place, size), thread) for place, thread in every], np.bool_)
+        if self.machine.plan.chosen and len(pieces) == 1:
+            every, width = zip(places.tolist(), threads.tolist(), strict=True), pieces[0].type.bytes
+            goes = np.array([self.locations.lets(at, (place, width), thread) for place, thread in every], np.bool_)
             places, threads = places[goes], threads[goes]
         self.machine.changes += 1
         level = self.machine.strong.level(op.scope)
-        for number, operand in enumerate(op.values):
-            here = places + number * size
+        for piece in pieces:
+            there, width = places + piece.offset, piece.type.bytes
             if level:
-                for place in here.tolist():
-                    self.locations.watch((place, size))
-            self.machine.trace.add(at, WRITE, here, size, threads)
-            value = self.machine.operand(operand, op.type, threads)
-            opaque = value.known & (size <= 8) & self.machine.carried.by(operand)
-            known = value.known & (size <= 8) & ~opaque
+                for place in there.tolist():
+                    self.locations.watch((place, width))
+            self.machine.trace.add(at, WRITE, there, width, threads)
+            values = op.values[piece.item : piece.item + piece.items]
+            parts = [self._put(op, operand, there + n * size, threads) for n, operand in enumerate(values)]
             if self.racing is not None and not level and self.racing.allows(op.source.span.line):
-                self._compare(at, here, size, threads, Value(value.words, known))
-            for part in range(0, size, 8):
-                self.machine.memory.store(here + part, min(size, 8), value.words, known)
-            span = here[:, None] + np.arange(size)
-            self.machine.memory.opaque[span[opaque]] = True
-            self.machine.changed[span.ravel()] = 0
-            self.machine.kept.keep(operand, op.type, here, threads)
+                for row, (place, thread) in enumerate(zip(there.tolist(), threads.tolist(), strict=True)):
+                    key = at, place, width, thread, int(self.machine.clocks.clock[thread])
+                    self.stored.setdefault(key, set()).add(_joined(parts, row, op.type.bits))
+            span = there[:, None] + np.arange(width)
             for row in np.flatnonzero(self.machine.watched[span].any(axis=1)).tolist():
-                word = int(value.words[row]) if known[row] else None
-                self.machine.tell("write", ("flag", int(here[row])), size, at, threads[row : row + 1])
-                self.locations.written((int(here[row]), size), int(threads[row]), word, level, op.sem == "release")
+                word, place, thread = _joined(parts, row, op.type.bits), int(there[row]), int(threads[row])
+                self.machine.tell("write", ("flag", place), width, at, threads[row : row + 1])
+                self.locations.written((place, width), thread, word, level, op.sem == "release")
 
-    def _compare(self, at: int, places: Numbers, size: int, threads: Numbers, value: Value) -> None:
-        """Keep what is stored where others may store the same."""
-        rows = zip(places.tolist(), threads.tolist(), value.words.tolist(), value.known.tolist(), strict=True)
-        for place, thread, word, known in rows:
-            key = at, place, size, thread, int(self.machine.clocks.clock[thread])
-            self.stored.setdefault(key, set()).add(word if known else None)
+    def _put(self, op: ops.Store, operand: ops.Operand, places: Numbers, threads: Numbers) -> Value:
+        """Threads store an element; its value."""
+        machine, size = self.machine, op.type.bytes
+        value = machine.operand(operand, op.type, threads)
+        opaque = value.known & (size <= 8) & machine.carried.by(operand)
+        known = value.known & (size <= 8) & ~opaque
+        for part in range(0, size, 8):
+            machine.memory.store(places + part, min(size, 8), value.words, known)
+        span = places[:, None] + np.arange(size)
+        machine.memory.opaque[span[opaque]] = True
+        machine.changed[span.ravel()] = 0
+        machine.kept.keep(operand, op.type, places, threads)
+        return Value(value.words, known)
 
     def fill(self, op: ops.StoreBulk | ops.Discard, at: int, threads: Numbers) -> None:
         """``st.bulk``, which writes zeros, and ``discard``, after which nothing is known."""
@@ -239,6 +270,22 @@ class Scalars:
         self.machine.mode[self.later] = RUNS
         self.later = []
         return True
+
+
+def _joined(parts: Sequence[Value], row: int, bits: int) -> int | None:
+    """The number that elements of so many ``bits`` are together in one thread, if all are known."""
+    if not all(part.known[row] for part in parts):
+        return None
+    return sum(int(part.words[row]) << number * bits for number, part in enumerate(parts))
+
+
+def _element(whole: Origin, number: int, bits: int) -> Origin:
+    """An element of a vector that is read in one piece."""
+    return Derived(partial(_divided, number, bits), (whole,), whole.word >> number * bits & mask(bits))
+
+
+def _divided(number: int, bits: int, words: Words) -> int | None:
+    return None if words[0] is None else words[0] >> number * bits & mask(bits)
 
 
 def _looks(op: ops.Op) -> bool:
