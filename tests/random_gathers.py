@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 HEAD = """\
 .version 8.5
@@ -135,3 +136,31 @@ def lasts(seed: int) -> str:
         f"{counts}atom.{order}.global.{kind}; {says} {vote} @{rng.choice(('!', '!', '!', ''))}%p7 bra E; {guard} "
         f"{rng.choice((fence, fence, ''))} {reads}\nE: ret;\n}}\n"
     )
+
+
+def ballots(seed: int) -> str:
+    """A kernel as of ``gathers`` in which the two threads of a CTA vote as lanes of a warp, which orders nothing; they
+    may look at vectors of what is not worked out, and there may be a fence in each round."""
+    rng = random.Random(f"ballots/{seed}")
+    text = re.sub(r"bar\.red\.(and|or)\.pred %p7, 0, ([^;]*);", _vote, gathers(rng.randrange(10**6)))
+    if rng.random() < 0.4:
+        text = text.replace("mov.u32 %r9, 0;", "mov.u32 %r9, 0; mov.u32 %r10, 3;")
+        text = re.sub(r"(vote\.sync[^;]*), 3;", r"\1, %r10;", text)
+    if rng.random() < 0.4:
+        fence = rng.choice(("fence.acq_rel.gpu;", "membar.cta;", ""))
+        text = text.replace("bra L;", f"bra N; bra M; N: {fence} bra L; M:")
+    if rng.random() < 0.5:
+        text = text.replace("count = 2 }", "count = 4, align = 8 }")
+        text = text.replace("add.u64 %d4, %d2, %d3;", "add.u64 %d4, %d2, %d3; add.u64 %d4, %d4, %d3;")
+        text = re.sub(r"ld\.(\w+\.\w+)\.global\.u32 %r3, ", r"ld.\1.global.v2.u32 {%r3, %r11}, ", text)
+        given = re.compile(r"st\.(relaxed\.\w+)\.global\.u32 (\[%d[24]\]), ([^;]*);")
+        text = given.sub(r"st.\1.global.v2.u32 \2, {\3, %r12};", text)
+        if rng.random() < 0.5:
+            text = text.replace("mov.u32 %r9, 0;", "mov.u32 %r9, 0; mov.u32 %r12, 5;")
+        if rng.random() < 0.3:
+            text = text.replace("    ret;\n}", "st.global.u32 [%d1+8], %r11;\n    ret;\n}")
+    return text
+
+
+def _vote(match: re.Match[str]) -> str:
+    return f"vote.sync.{'all' if match[1] == 'and' else 'any'}.pred %p7, {match[2]}, 3;"

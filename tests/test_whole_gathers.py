@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from ptxmm.analysis.races import races
+from ptxmm.engines.result import Limits
+from ptxmm.errors import Timeout
+from ptxmm.formats.modules.read import parse_ptx
 from tests import random_gathers
 from tests.random_gathers import HEAD
 from tests.random_whole import Maker
-from tests.test_whole import answer, compare
+from tests.support import model_named
+from tests.test_whole import among, answer, compare
 
 LOOK = "ld.acquire.gpu.global.u32 %r3, [%d2];"
 FIRST = "setp.ne.u32 %p5, %r1, 0; mov.u32 %r3, 0;"
@@ -46,6 +52,47 @@ CASES = {
     "nobody gives it, and the thread that looks ends it": (waiting(COUNTED, ""), "undecided"),
     "nobody gives it, and the other one ends it": (waiting(OTHER, ""), "undecided"),
 }  # fmt: skip
+LANES = f"L: {LOOK} setp.ne.u32 %p3, %r3, 1; vote.sync.any.pred %p7, %p3, 3; @%p7 bra L;"
+ALONE = ONE.replace("bar.red.or.pred %p7, 0, %p3;", "vote.sync.any.pred %p7, %p3, 3;")
+PAIR = LANES.replace("u32 %r3,", "v2.u32 {%r3, %r4},").replace("acquire", "relaxed") + " fence.acq_rel.gpu;"
+PAIRED = (
+    "atom.relaxed.gpu.global.add.u32 %r12, [%d1+8], 1; fence.acq_rel.gpu; "
+    "@%p0 st.relaxed.gpu.global.v2.u32 [%d2], {1, %r12};"
+)
+OWN = LANES.replace("[%d2]", "[%d4]").replace("ne.u32 %p3, %r3, 1", "eq.u32 %p3, %r3, 0")
+EACH = f"@!%p0 st.relaxed.gpu.global.u32 [%d4], 2; {GIVES} st.release.gpu.global.u32 [%d4], 2;"
+FENCED = "@!%p7 bra M; fence.acq_rel.gpu; bra L; M:"
+SETTLED = "setp.ne.u32 %p6, %r3, 2; vote.sync.all.pred %p8, %p6, 3; @%p8 bra E; setp.ne.u32 %p6, %r1, 0; @%p6 bra E;"
+BALLOTS = {
+    "all lanes look": (waiting(LANES), "race-free"),
+    "all lanes look, relaxed": (waiting(LANES.replace("acquire", "relaxed")), "race"),
+    "all lanes look, and say that they have it": (
+        waiting(LANES.replace("any.pred %p7, %p3", "all.pred %p7, !%p3").replace("@", "@!")), "race-free",
+    ),
+    "one of the lanes is enough": (waiting(LANES.replace("any", "all")), "undecided"),
+    "a vote orders nothing": (waiting(ALONE), "race"),
+    "a barrier behind the vote does": (waiting(ALONE + " bar.warp.sync 3;"), "race-free"),
+    "a fence in each round": (waiting(LANES.replace("@%p7 bra L;", FENCED)), "race-free"),
+    "only a fence in each round": (
+        waiting(LANES.replace("acquire", "relaxed").replace("@%p7 bra L;", FENCED)), "race",
+    ),
+    "the lanes of a mask that is loaded": (
+        waiting("ld.global.u32 %r10, [%d1+12]; " + LANES.replace(", 3;", ", %r10;")), "undefined",
+    ),
+    "the lanes of a mask": (waiting("mov.u32 %r10, 3; " + LANES.replace(", 3;", ", %r10;")), "race-free"),
+    "lanes count": (waiting(LANES.replace("vote", f"{COUNTS.replace('or.pred', 'and.pred')} vote")), "undecided"),
+    "nobody gives it to the lanes": (waiting(LANES, ""), "deadlock"),
+    "the lanes may miss it": (waiting(LANES, f"{GIVES} {GIVES.replace(', 1', ', 2')}"), "deadlock"),
+    "beside it what is not known": (waiting(PAIR, PAIRED), "race-free"),
+    "beside it what is not known, without the fence": (waiting(PAIR[: PAIR.rindex(" fence")], PAIRED), "race"),
+    "what is not known decides": (waiting(PAIR.replace("%p3, %r3", "%p3, %r4"), PAIRED), "undecided"),
+    "a vote that one lane settles": (waiting(OWN + SETTLED, EACH).replace("    ret", "E: ret"), "race-free"),
+    "a vote that none settles": (
+        waiting(OWN + SETTLED, f"@!%p0 st.release.gpu.global.u32 [%d4], 1; {EACH}").replace("    ret", "E: ret"),
+        "undecided",
+    ),
+}  # fmt: skip
+"""The same of the lanes of a warp, which vote."""
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -53,6 +100,38 @@ def test_loops(name: str, tmp_path: Path) -> None:
     text, wanted = CASES[name]
     assert answer(tmp_path / "k.ptx", text).answer == wanted
     compare(tmp_path / "k.ptx", text, 10)
+
+
+def agree(text: str, path: Path, seconds: float) -> bool:
+    """Whether there was time to list executions up to some rounds, of which none is other than the answer says."""
+    found = answer(path, text)
+    (test,) = parse_ptx(text, str(path))
+    try:
+        every = races(test, model_named("ptx-8.5"), limits=Limits(deadline=time.monotonic() + seconds))
+    except Timeout:
+        return False
+    assert found.answer != "race-free" or every.race_free is not False, text
+    assert found.answer != "race" or (every.race_free is False and among(text, found, every)), text
+    assert found.answer not in ("deadlock", "undefined") or every.race_free is not True, text
+    return every.status != "timeout"
+
+
+@pytest.mark.parametrize("name", BALLOTS)
+def test_ballots(name: str, tmp_path: Path) -> None:
+    text, wanted = BALLOTS[name]
+    found = answer(tmp_path / "k.ptx", text)
+    assert found.answer == wanted, found.reason
+    agree(text, tmp_path / "k.ptx", 10)
+
+
+def test_random_ballots(tmp_path: Path) -> None:
+    assert sum(agree(random_gathers.ballots(seed), tmp_path / "k.ptx", 5) for seed in range(12)) >= 8
+
+
+@pytest.mark.slow
+def test_many_random_ballots(tmp_path: Path, shift: int) -> None:
+    made = (random_gathers.ballots(seed) for seed in range(10_000 + shift, 10_300 + shift))
+    assert sum(agree(text, tmp_path / "k.ptx", 20) for text in made) >= 240
 
 
 @pytest.mark.parametrize("make", [random_gathers.gathers, random_gathers.lasts])

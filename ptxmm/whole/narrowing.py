@@ -13,7 +13,7 @@ from math import prod
 from msgspec import Struct
 
 from ptxmm.whole.execution.machine import Machine
-from ptxmm.whole.execution.polls import Poll
+from ptxmm.whole.execution.polls import OPAQUE, Poll
 from ptxmm.whole.execution.rounds import Exit, Explored, Slots
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.order.clocks import Release
@@ -226,7 +226,7 @@ class _Narrowing:
         poll, rounds = self.machine.waiting[waited.start], self.machine.locations.rounds
         try:
             trials = self._trials(party)
-            lasting = [self.options.lasting(read) for read in party]
+            lasting = [self._open(read, self.options.lasting) for read in party]
         except Unclear as reason:
             message = f"what this loop may find is not known: {reason}"
             raise Stopped("undecided", message, first.at, first.thread) from None
@@ -238,7 +238,7 @@ class _Narrowing:
         if len({way.fences for way in exits}) > 1:
             message = "which fences come between this loop and what is behind it depends on the schedule"
             raise Stopped("undecided", message, first.at, first.thread)
-        forgotten = self.plan.forgotten.setdefault(poll.start, set())
+        forgotten = self.plan.forgotten.setdefault(first.key, set())
         columns = zip(poll.outputs, zip(*(way.words for way in exits), strict=True), strict=True) if exits else ()
         more = {name for name, words in columns if len(set(words)) > 1 or None in words} - forgotten
         forgotten |= more
@@ -271,7 +271,7 @@ class _Narrowing:
         if slots != 1 or any(way.looks[0] is None for way in exits):
             return changed
         for number, name in enumerate(poll.outputs):
-            if name in self.plan.forgotten[poll.start] - poll.kept:
+            if name in self.plan.forgotten[read.key] - poll.kept:
                 found: dict[int, int | None] = {}
                 for way in exits:
                     value, word = way.looks[0].value if way.looks[0] else 0, way.words[number]
@@ -295,7 +295,7 @@ class _Narrowing:
         ``Unclear``."""
         waited = party[0].waited
         assert waited is not None
-        values = tuple(self._values(read.key) for read in party)
+        values = tuple(self._open(read, lambda read: self._values(read.key)) for read in party)
         reads = (key for part in waited.inputs if isinstance(part, Result | Derived) for key in part.reads())
         slots = tuple(sorted(waited.slots.items()))
         found = {}
@@ -306,6 +306,16 @@ class _Narrowing:
             trial = self._tried[key]
             found[trial.ending, trial.loads, trial.explored.exits] = trial
         return list(found.values())
+
+    def _open(self, read: Read, find: Callable[[Read], frozenset[int]]) -> frozenset[int]:
+        """What a read finds; of an element of a vector that may also be what is not known. Raises ``Unclear``."""
+        try:
+            return find(read)
+        except Unclear:
+            waited = read.waited
+            if waited is None or not any(len(slots) > 1 and waited.slot in slots for slots in waited.slots.values()):
+                raise
+            return frozenset({OPAQUE})
 
     def _trial(self, poll: Poll, words: Words, slots: Slots, values: tuple[frozenset[int], ...]) -> _Trial:
         explored = self.machine.locations.rounds.explored(poll, words, slots, values)

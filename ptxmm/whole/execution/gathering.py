@@ -1,9 +1,10 @@
-"""Loops in which the threads of a CTA wait together: each looks, and a barrier tells all whether they have found it.
+"""Loops in which the threads of a CTA, or the lanes of a warp, wait together: each looks, and a barrier or a vote tells
+all whether they have found it.
 
-In a round some threads read one location, all meet at a ``bar.red``, and what that gives decides whether there is
-another round. A round that does not end the loop does nothing else, so that the last one stands for all: a thread waits
-at its load until what it finds is for the end of the loop (docs/whole.md). ``Gathering`` checks when they meet that the
-other threads have no say in it, and would do the same in each round.
+In a round some threads read one location, all meet at a ``bar.red`` or a ``vote.sync``, and what that gives decides
+whether there is another round. A round that does not end the loop does nothing else, so that the last one stands
+for all: a thread waits at its load until what it finds is for the end of the loop (docs/whole.md). ``Gathering``
+checks when they meet that the other threads have no say in it, and would do the same in each round.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from ptxmm.program.graph import graph_of, live_at, post_dominators, reach, strong_components
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import names_written, uses
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.computing import results
-from ptxmm.whole.execution.polls import Outcome, Poll, Vote, looks
+from ptxmm.whole.execution.polls import Outcome, Poll, Vote, found, looks
 from ptxmm.whole.execution.state import WAITS, State, Stopped
-from ptxmm.whole.execution.values import Value, constant, extended, unknown
+from ptxmm.whole.execution.values import Value, constant, unknown
 from ptxmm.whole.order.origins import Words
 
 _STEPS = 10_000
@@ -33,12 +35,12 @@ Registers = dict[str, Value]
 def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int, Poll]) -> dict[int, Poll]:
     """The loads by which a thread waits in such a loop, of those that are not in ``polls``; ``observed``: registers
     that are asked for when a thread has ended."""
-    votes = [at for at, op in enumerate(body) if _votes(op)]
+    votes = [at for at, op in enumerate(body) if _votes(body, op)]
     if not votes or any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in body):
         return {}
     graph = graph_of(body)
     behind, live, component = post_dominators(graph), live_at(body, graph, observed), strong_components(graph)
-    found: dict[int, Poll] = {}
+    waits: dict[int, Poll] = {}
     for vote in votes:
         end = behind.get(vote)
         while end is not None and component[end] == component[vote]:
@@ -49,7 +51,7 @@ def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int
             end is None
             or vote not in region
             or len(loads) != 1
-            or not all(_pure(body[at], at == vote) for at in region)
+            or not all(_pure(body[at], at == vote, body[vote]) for at in region)
         ):
             continue
         load = body[loads[0]]
@@ -57,7 +59,9 @@ def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int
             way = reach(graph.after, [start], vote)
             if not looks(op) or not _alike(op, load) or graph.end in way or start in polls:
                 continue
-            if not all(_pure(body[at], False) for at in way) or (len(way & set(loads)) != (start == loads[0])):
+            if not all(_pure(body[at], False, body[vote]) for at in way) or (
+                len(way & set(loads)) != (start == loads[0])
+            ):
                 continue
             inside = way | region
             written = frozenset(name for at in inside for name in names_written(body[at]))
@@ -69,35 +73,69 @@ def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int
                 inputs = (*sorted((used | left) & live[start]), _AGAIN)
                 needed = {start: inputs, loads[0]: inputs, vote: tuple(sorted(left))}
                 after = dict.fromkeys((start, loads[0]), (loads[0], vote))
-                found[start] = Poll(
+                waits[start] = Poll(
                     start, vote, frozenset({start, *loads}), needed, after, False, left & live[start], kept
                 )  # fmt: skip
-    return found
+    return waits
 
 
 def _fixed(load: ops.Load, vote: ops.Op) -> set[str]:
     """The registers of the address of a load, and of the number of a barrier."""
-    assert isinstance(vote, ops.BarrierReduction)
-    return {operand.name for operand in (load.address.base, vote.barrier) if isinstance(operand, ops.Reg)}
+    barrier = vote.barrier if isinstance(vote, ops.BarrierReduction) else None
+    return {operand.name for operand in (load.address.base, barrier) if isinstance(operand, ops.Reg)}
 
 
-def _votes(op: ops.Op) -> bool:
+def _votes(body: Sequence[ops.Op], op: ops.Op) -> bool:
+    """Whether threads that meet at an instruction learn there what all or one of them say."""
+    if isinstance(op, ops.WarpExchange):
+        return op.op in ("vote.all", "vote.any") and op.guard is None and op.dst is not None and _constant(body, op)
     return isinstance(op, ops.BarrierReduction) and op.op != "popc" and op.count is None and op.guard is None
+
+
+def _constant(body: Sequence[ops.Op], op: ops.WarpExchange) -> bool:
+    """Whether the mask of a vote is the same whenever it is executed."""
+    mask = op.operands[-1]
+    if not isinstance(mask, ops.Reg):
+        return isinstance(mask, ops.Imm)
+    writers = [other for other in body if mask.name in names_written(other)]
+    given = {other.sources for other in writers if isinstance(other, ops.Alu) and other.op == "mov"}
+    moved = all(isinstance(other, ops.Alu) and other.op == "mov" and other.guard is None for other in writers)
+    return moved and len(given) == 1 and isinstance(given.pop()[0], ops.Imm)
+
+
+class _Ballot(Struct, frozen=True):
+    """What a vote gives (``dst``), what a thread says in it, and whether it tells that all say so, or one."""
+
+    dst: ops.Reg
+    says: ops.Operand
+    negated: bool
+    every: bool
+
+
+def _ballot(op: ops.Op) -> _Ballot:
+    if isinstance(op, ops.WarpExchange):
+        assert op.dst is not None
+        return _Ballot(op.dst, op.operands[0], op.negated, op.op == "vote.all")
+    assert isinstance(op, ops.BarrierReduction)
+    return _Ballot(op.dst, op.predicate, op.negated, op.op == "and")
 
 
 def _alike(one: ops.Op, other: ops.Op) -> bool:
     """Whether two loads read the same location, and order the same."""
     if not (isinstance(one, ops.Load) and isinstance(other, ops.Load)):
         return False
-    same = (one.space, one.type, one.address, one.sem, one.scope, len(one.dst), 1) == (
-        other.space, other.type, other.address, other.sem, other.scope, 1, len(other.dst),
+    same = (one.space, one.type, one.address, one.sem, one.scope, len(one.dst)) == (
+        other.space, other.type, other.address, other.sem, other.scope, len(other.dst),
     )  # fmt: skip
     return same and one.guard is None and other.guard is None
 
 
-def _pure(op: ops.Op, vote: bool) -> bool:
-    """Whether an instruction of such a loop does nothing else."""
-    return vote or looks(op) or (isinstance(op, (*ops.COMPUTING, ops.Branch)) and not isinstance(op, ops.AddressValue))
+def _pure(op: ops.Op, here: bool, vote: ops.Op) -> bool:
+    """Whether an instruction of such a loop does nothing else. A fence between two looks orders no less if it is there:
+    a thread may come so late that it looks once."""
+    if isinstance(op, ops.Fence):
+        return isinstance(vote, ops.WarpExchange)
+    return here or looks(op) or (isinstance(op, (*ops.COMPUTING, ops.Branch)) and not isinstance(op, ops.AddressValue))
 
 
 class _Guess(State):
@@ -108,14 +146,13 @@ class _Guess(State):
         self.values, self._count = values, count
 
     def register(self, name: str, threads: Numbers) -> Value:
-        found = self.values.get(name)
-        return unknown(self._count) if found is None else found
+        return self.values.get(name) or unknown(self._count)
 
 
 def _walked(state: State, values: Registers, count: int, at: int, stops: frozenset[int]) -> list[tuple[int, Registers]]:
     """Where each of ``count`` threads comes to from ``at`` on, of ``stops``, with its registers there. Raises
     ``Stopped`` where that is not known."""
-    found: dict[int, tuple[int, Registers]] = {}
+    ends: dict[int, tuple[int, Registers]] = {}
     work = [(values, at, np.arange(count))]
     steps = 0
     while work:
@@ -145,8 +182,8 @@ def _walked(state: State, values: Registers, count: int, at: int, stops: frozens
             made = {register.name: value for register, value in results(guess, op, which) if register is not None}
             values, at = {**values, **made}, at + 1
         for number, thread in enumerate(which.tolist()):
-            found[thread] = at, _only(values, np.arange(len(which)) == number)
-    return [found[number] for number in range(count)]
+            ends[thread] = at, _only(values, np.arange(len(which)) == number)
+    return [ends[number] for number in range(count)]
 
 
 def _only(values: Registers, chosen: Flags) -> Registers:
@@ -168,17 +205,19 @@ def voted(
 ) -> list[frozenset[Outcome]]:
     """Where the load at ``at`` of a loop leads in each case, what its registers are and what the load finds: to the
     vote with what ends the loop, or to the load again. Raises ``Stopped`` where that is not known."""
-    found: list[frozenset[Outcome]] = [frozenset()] * len(cases)
+    outcomes: list[frozenset[Outcome]] = [frozenset()] * len(cases)
     for again in (None, 1):
         chosen = [number for number, words in enumerate(cases) if words[-1] == again]
         if chosen:
-            each = [(cases[number][:-1], given[number][0]) for number in chosen]
+            each = [(cases[number][:-1], given[number]) for number in chosen]
             for number, outcome in zip(chosen, _led(state, poll, at, each, bool(again)), strict=True):
-                found[number] = frozenset({outcome})
-    return found
+                outcomes[number] = frozenset({outcome})
+    return outcomes
 
 
-def _led(state: State, poll: Poll, at: int, cases: Sequence[tuple[Words, int]], again: bool) -> list[Outcome]:
+def _led(
+    state: State, poll: Poll, at: int, cases: Sequence[tuple[Words, tuple[int, ...]]], again: bool
+) -> list[Outcome]:
     """The same of cases of which all are in a later round, or none."""
     vote, op = poll.vote, state.body[at]
     assert vote is not None and isinstance(op, ops.Load)
@@ -194,11 +233,7 @@ def _led(state: State, poll: Poll, at: int, cases: Sequence[tuple[Words, int]], 
         values |= {register.name: unknown(count) for register in first.dst if register is not None}
         before = _joined([registers for _, registers in _walked(state, values, count, poll.start + 1, stops)])
         values = before | {name: unknown(count) for name in vote.written}
-    if op.dst[0] is not None:
-        given = np.array([value for _, value in cases], np.uint64)
-        if op.type.signed:
-            given = extended(given, op.type.bits, state.bits(op.dst[0]))
-        values[op.dst[0].name] = Value(given, np.ones(count, np.bool_))
+    values |= found(state, op, [given for _, given in cases])
     there = _walked(state, values, count, at + 1, stops)
     if any(place != vote.at for place, _ in there):
         raise Stopped("undecided", "this loop ends without a vote", at)
@@ -207,26 +242,24 @@ def _led(state: State, poll: Poll, at: int, cases: Sequence[tuple[Words, int]], 
     mine, known = _contributed(state, vote, before, count)
     if not known.all():
         raise Stopped("undecided", "what a thread says in a vote depends on a value that is not worked out", vote.at)
-    found = []
+    outcomes = []
     for number in lanes.tolist():
         _, registers = there[number]
         if mine[number] == ends[number]:
             values = {name: registers.get(name, unknown(1)) for name in poll.outputs}
             words = tuple(int(v.words[0]) if v.known[0] else None for v in values.values())
-            found.append(Outcome(vote.at, words, ()))
+            outcomes.append(Outcome(vote.at, words, ()))
             continue
         ((place, _),) = _after(state, vote, registers, 1, 1 - int(ends[number]))
         if place != vote.load:
             raise Stopped("undecided", "a thread that waits with others looks once only", at)
-        found.append(Outcome(vote.load, (*cases[number][0], 1), ()))
-    return found
+        outcomes.append(Outcome(vote.load, (*cases[number][0], 1), ()))
+    return outcomes
 
 
 def _after(state: State, vote: Vote, before: Registers, count: int, result: int) -> list[tuple[int, Registers]]:
     """Where threads come to behind a vote with this result."""
-    op = state.body[vote.at]
-    assert isinstance(op, ops.BarrierReduction)
-    values = {**before, op.dst.name: constant(result, 32, count)}
+    values = {**before, _ballot(state.body[vote.at]).dst.name: constant(result, 32, count)}
     return _walked(state, values, count, vote.at + 1, frozenset({vote.at, vote.end, vote.load}))
 
 
@@ -240,10 +273,9 @@ def _ends(state: State, vote: Vote, before: Registers, count: int) -> Numbers:
 
 def _contributed(state: State, vote: Vote, before: Registers, count: int) -> tuple[Numbers, Flags]:
     """What each thread says in a vote, and whether that is known."""
-    op = state.body[vote.at]
-    assert isinstance(op, ops.BarrierReduction)
-    value = _Guess(state, before, count).register(op.predicate.name, np.arange(count))
-    return ((value.words != 0) ^ op.negated).astype(np.int64), value.known
+    ballot = _ballot(state.body[vote.at])
+    value = _Guess(state, before, count).operand(ballot.says, ops.PREDICATE, np.arange(count))
+    return ((value.words != 0) ^ ballot.negated).astype(np.int64), value.known
 
 
 class Gathering:
@@ -267,9 +299,7 @@ class Gathering:
         vote, threads = self._votes[min(places)], np.array(every)
         said, end = self._said(vote, threads)
         mine = np.isin(threads, sorted(looked))
-        op = self.state.body[vote.at]
-        assert isinstance(op, ops.BarrierReduction)
-        needs_all = end == (op.op == "and")
+        needs_all = end == _ballot(self.state.body[vote.at]).every
         if self.state.exact and (said[mine] == end).all() and (not needs_all or (said == end).all()):
             return  # whatever other executions do
         if not (said[mine] == end).all() or not (needs_all or len(looked) == 1):
@@ -282,13 +312,13 @@ class Gathering:
 
     def stuck(self, thread: int, vote: Vote) -> None:
         """A thread waits in such a loop for ever. Raises ``Stopped`` where those that wait for it may end the loop."""
-        first = thread // self.state.size * self.state.size
+        first, op = thread // self.state.size * self.state.size, self.state.body[vote.at]
         every = np.arange(first, first + self.state.size)
+        if isinstance(op, ops.WarpExchange):
+            every = np.array(self.state.members(self.state.warp(thread)))
         others = every[(self.state.mode[every] == WAITS) & (self.state.pc[every] == vote.at + 1)]
-        op = self.state.body[vote.at]
-        assert isinstance(op, ops.BarrierReduction)
         if len(others):
-            self._check_others(vote, others, self._said(vote, others)[1] == (op.op == "and"))
+            self._check_others(vote, others, self._said(vote, others)[1] == _ballot(op).every)
 
     def _said(self, vote: Vote, threads: Numbers) -> tuple[Numbers, int]:
         """What threads say at a vote, and what ends the loop. Raises ``Stopped`` where that is not known."""

@@ -12,7 +12,7 @@ from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.deriving import Deriving
-from ptxmm.whole.execution.polls import Outcome, Poll
+from ptxmm.whole.execution.polls import OPAQUE, Outcome, Poll
 from ptxmm.whole.execution.rounds import Place, Rounds, Slots
 from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
 from ptxmm.whole.execution.values import Value
@@ -247,12 +247,12 @@ class Locations:
             found = []
             for slot in waiter.slots[at]:
                 value = self.held(waiter.locations[slot])
-                if value is None:
+                if value is None and len(waiter.slots[at]) == 1:
                     raise Stopped("undecided", "what this loop finds is not worked out", at, thread)
                 if at not in waiter.looked.setdefault(slot, []) and at in self.machine.launch.unchanging:
                     self._traced(at, waiter.locations[slot], np.array([thread]))
                 waiter.looked[slot].append(at)
-                found.append(value)
+                found.append(OPAQUE if value is None else value)
             outcomes = self.rounds.following(poll, waiter.place, tuple(found))
             if len(outcomes) > 1:
                 raise Stopped(
@@ -330,7 +330,7 @@ class Locations:
             acquired += [(location, level)] if acquires and looked else []
         for location, level in acquired:  # none of the reads comes after what another one acquires
             machine.strong.acquire(thread, location, level)
-        forgotten = machine.plan.forgotten.get(poll.start, set())
+        forgotten = set() if party is None else machine.plan.forgotten.get(party, set())
         given = dict(zip(poll.inputs, waiter.inputs, strict=True))
         for name, word in zip(poll.outputs, outcome.words, strict=True):
             known = word is not None and name not in forgotten

@@ -24,6 +24,8 @@ from ptxmm.whole.order.origins import Words
 
 _STEPS = 10_000
 _MOST_WAYS = 2_000
+OPAQUE = -1
+"""What is found where that is not known."""
 
 
 class Vote(Struct, frozen=True):
@@ -186,6 +188,20 @@ def _decides(body: Sequence[ops.Op], region: set[int]) -> bool:
     return any(guard is not None and guard.register in read for guard in guards)
 
 
+def found(state: State, op: ops.Load, given: Sequence[Sequence[int]]) -> dict[str, Value]:
+    """The registers of a load that finds what is ``given`` in its elements, or in the pieces of its vector."""
+    items, bits = len(op.dst) // len(given[0]), op.type.bits
+    values = {}
+    for number, register in enumerate(op.dst):
+        if register is not None:
+            column = [row[number // items] for row in given]
+            words = np.array([word >> number % items * bits & mask(bits) for word in column], np.uint64)
+            if op.type.signed:
+                words = extended(words, bits, state.bits(register))
+            values[register.name] = Value(words, np.array([word != OPAQUE for word in column], np.bool_))
+    return values
+
+
 class Outcome(Struct, frozen=True):
     """Where a thread comes to behind a load: the end of the loop or another load (``at``), what the registers are that
     are needed there (None: not known), and the fences on the way if it is the end."""
@@ -219,13 +235,13 @@ class Round(State):
         is what is ``given``: several ways where a branch depends on what is not known. Raises ``Stopped`` where there
         are too many."""
         self._give(at, given)
-        found: list[set[Outcome]] = [set() for _ in given]
+        outcomes: list[set[Outcome]] = [set() for _ in given]
         work = [_Way(self, at + 1, np.arange(len(given)), (), False)]
         for _ in range(_MOST_WAYS):
             if not work:
-                return [frozenset(outcomes) for outcomes in found]
+                return [frozenset(each) for each in outcomes]
             way = work.pop()
-            way.part._follow(poll, way, work, found)
+            way.part._follow(poll, way, work, outcomes)
         raise Stopped("undecided", "this loop goes too many ways", at)
 
     def _follow(self, poll: Poll, way: _Way, work: list[_Way], found: list[set[Outcome]]) -> None:
@@ -293,13 +309,7 @@ class Round(State):
     def _give(self, at: int, given: Sequence[Sequence[int]]) -> None:
         op = self.body[at]
         assert isinstance(op, ops.Load)
-        items = len(op.dst) // len(given[0])
-        for number, register in enumerate(op.dst):
-            shift = number % items * op.type.bits
-            words = np.array([row[number // items] >> shift & mask(op.type.bits) for row in given], np.uint64)
-            if register is not None and op.type.signed:
-                words = extended(words, op.type.bits, self.bits(register))
-            self.assign(register, self._lanes, Value(words, np.ones(len(words), np.bool_)))
+        self._written.update(found(self, op, given))
 
 
 class _Way(Struct):

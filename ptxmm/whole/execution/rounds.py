@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ptxmm.ptx import ops
 from ptxmm.whole.execution.gathering import voted
-from ptxmm.whole.execution.polls import Outcome, Poll, Round
+from ptxmm.whole.execution.polls import OPAQUE, Outcome, Poll, Round
 from ptxmm.whole.execution.state import State, Stopped
 from ptxmm.whole.order.origins import Words
 
@@ -173,6 +173,8 @@ class Rounds:
 
     def _loose(self, poll: Poll, slots: Slots, slot: int, exits: Iterable[Exit], values: Collection[int]) -> bool:
         """Whether in some way to the end another value at the last look at a slot makes no difference."""
+        if OPAQUE in values:
+            return True
         ways = {way.looks: way for way in exits}
         return not all(self._decides(poll, slots, slot, way, values) for way in ways.values())
 

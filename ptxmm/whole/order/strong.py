@@ -135,19 +135,19 @@ def arrivals(location: Location, log: Log) -> list[Arrival | None]:
 class Plan(Struct):
     """What is known of the other executions, from runs before: for each read, and each width of the scope of what
     acquires behind it, the releases that it has acquired whatever it found; instructions whose results differ, and
-    registers that loops leave different. ``exact``: follow this one execution, all that it acquires. ``last``: atomic
-    operations that come last, and those that they come after. ``weakest``: of loops that wait, by their starts and
-    the loads of a slot, how wide the scope is at least of the last one, and whether it acquires; ``loose``: those of
-    them whose last value need not decide that the loop ends. ``late``: as ``allowed``, of late
-    reads whatever depends on them (None: all that they find); ``open``: bytes whose values are not known, as they may
-    race without these. ``left``: of loops that wait, and registers that they leave different, what these are by what
-    the last look has found. ``chosen``: what glances find, of all that they may; then nobody takes more than so many
-    ``steps``."""
+    registers that loops leave different, by their first reads. ``exact``: follow this one execution, all that it
+    acquires. ``last``: atomic operations that come last, and those that they come after. ``weakest``: of loops that
+    wait, by their starts and the loads of a slot, how wide the scope is at least of the last one, and whether it
+    acquires; ``loose``: those of them whose last value need not decide that the loop ends. ``late``: as ``allowed``, of
+    late reads whatever depends on them (None: all that they find); ``open``: bytes whose values are not known, as they
+    may race without these. ``left``: of loops that wait, and registers that they leave different, what these are by
+    what the last look has found. ``chosen``: what glances find, of all that they may; then nobody takes more than so
+    many ``steps``."""
 
     exact: bool
     allowed: dict[tuple[Key, int], frozenset[Release]]
     unknown: set[int]
-    forgotten: dict[int, set[str]]
+    forgotten: dict[Key, set[str]]
     watched: set[Location]
     last: Mapping[Arrival, frozenset[Arrival]] = _NONE
     weakest: dict[tuple[int, tuple[int, ...]], tuple[int, bool]] = {}

@@ -24,6 +24,11 @@ def exchanged(op: WarpExchange, lanes: list[int], given: list[Value]) -> tuple[V
     if first == "elect":
         return _all(min(lanes), len(lanes)), _each([lane == min(lanes) for lane in lanes])
     (value,) = given
+    if (
+        op.op in ("vote.all", "vote.any")
+        and (value.known & ((value.words ^ op.negated) == (op.op == "vote.any"))).any()
+    ):
+        return _all(op.op == "vote.any", len(lanes)), unknown(len(lanes))  # whatever the others say
     if not value.known.all():
         return unknown(len(lanes)), unknown(len(lanes))
     words = [int(word) for word in value.words]

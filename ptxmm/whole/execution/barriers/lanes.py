@@ -10,6 +10,7 @@ from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.barriers.exchanges import exchanged
+from ptxmm.whole.execution.gathering import Gathering
 from ptxmm.whole.execution.leaders import Leaders
 from ptxmm.whole.execution.state import ENDED, RUNS, WAITS, State, Stopped
 from ptxmm.whole.execution.values import Value, unknown
@@ -19,8 +20,8 @@ from ptxmm.whole.order.origins import Origin
 class Lanes:
     """The lanes of the warps of ``state`` that wait for others."""
 
-    def __init__(self, state: State, leaders: Leaders) -> None:
-        self.state, self._leaders = state, leaders
+    def __init__(self, state: State, leaders: Leaders, gathering: Gathering) -> None:
+        self.state, self._leaders, self._gathering = state, leaders, gathering
         self._parked: dict[int, dict[int, tuple[int, int]]] = {}
         """Of each warp the lanes that wait, each with where, and for which mask."""
 
@@ -79,6 +80,7 @@ class Lanes:
             self.state.tell("pass", ("warp", warp), 0, at, threads)
         else:
             assert isinstance(op, ops.WarpExchange)
+            self._gathering.meet({at: threads.tolist()})
             self._exchange(op, threads)
 
     def _exchange(self, op: ops.WarpExchange, threads: Numbers) -> None:
