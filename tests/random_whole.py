@@ -199,7 +199,7 @@ def warps(seed: int) -> str:
     )
 
 
-_FLAGS_HEAD = """\
+FLAGS_HEAD = """\
 .version 8.5
 .target sm_90
 .address_size 64
@@ -345,7 +345,7 @@ def flags(seed: int, order: int = 0) -> str:
                 body.data(reader, 2 * flag + number, rng.random() < 0.3)
             if rng.random() < 0.15:
                 body.signal(reader, rng.randrange(2), rng.randrange(3), False)
-    return _FLAGS_HEAD.format(grid=grid, block=block) + body.text() + "\n    ret;\n}\n"
+    return FLAGS_HEAD.format(grid=grid, block=block) + body.text() + "\n    ret;\n}\n"
 
 
 def counters(seed: int, order: int = 0) -> str:
@@ -366,7 +366,7 @@ def counters(seed: int, order: int = 0) -> str:
                 if rounds == 2 and rng.random() >= body.odd:
                     _counted(body, thread, kind, turn, extra=True)
             out.append(f"E{thread}x{turn}:")
-    return _FLAGS_HEAD.format(grid=grid, block=block) + body.text() + "\n    ret;\n}\n"
+    return FLAGS_HEAD.format(grid=grid, block=block) + body.text() + "\n    ret;\n}\n"
 
 
 def _counted(body: _Flags, thread: int, kind: str, turn: int, extra: bool = False) -> None:

@@ -18,6 +18,7 @@ from ptxmm.formats.modules.kernel import Kernel, observed
 from ptxmm.formats.modules.launch import ELECT_FIRST
 from ptxmm.formats.modules.module import hosts, named_test
 from ptxmm.program.condition import Term
+from ptxmm.ptx import ops
 from ptxmm.whole.claims import Known, Told, verdicts
 from ptxmm.whole.elsewhere import Layouts
 from ptxmm.whole.executed import Executed
@@ -161,6 +162,10 @@ class Deciding:
                 refuse_order(self.machine, self.plan)
                 self.plan = self._planned(self.plan.watched, last, chosen, {})
             run = self._settled()
+            if run.groups and self._sequential():
+                self.plan = self._planned(self.plan.watched, last, chosen, {})
+                self.plan.sequential = True
+                run = self._settled()
             if run.groups and (chosen or self._late()):
                 run = self._widened(run)
                 if chosen and unfound(self.machine, self.plan):
@@ -195,7 +200,15 @@ class Deciding:
     ) -> Plan:  # fmt: skip
         """The plan to begin with."""
         looked = {at for _, at, _ in chosen}
-        return Plan(False, {}, looked, {}, watched, last, {}, late, set(opened), chosen=chosen, steps=self._steps)
+        sequential = self.plan.sequential
+        return Plan(
+            False, {}, looked, {}, watched, last, {}, late, set(opened), chosen=chosen, steps=self._steps,
+            sequential=sequential,
+        )  # fmt: skip
+
+    def _sequential(self) -> bool:
+        """Whether Fence-SC order may order anything (8.9.3)."""
+        return any(isinstance(op, ops.Fence) and op.sem == "sc" for op in self.kernel.code.body)
 
     def _settled(self) -> Executed:
         """A run that tells of all others. Raises ``Stopped``, ``Varied`` and ``Glanced`` where none does."""

@@ -53,15 +53,19 @@ HANDED: Layer = ("tensor", "both", -1)
 """What precedes the agent in tensor memory alone, by fences of tcgen05 (9.7.16.6.3 of PTX ISA 9.0)."""
 PIPED: Layer = ("pipe", "both", -1)
 """What is issued before a ``tcgen05.fence::before_thread_sync`` that precedes the agent (9.7.16.6.2)."""
+SEQUENTIAL: Layer = ("sc", "leave", -1)
+"""What precedes a ``fence.sc`` that precedes the agent."""
 _NO_LAYERS: Mapping[Layer, int] = {}
 
 
 class Release(Struct, frozen=True):
-    """What precedes an operation: all that the ``view`` has, and the steps of ``agent`` up to ``clock``."""
+    """What precedes an operation: all that the ``view`` has, and the steps of ``agent`` up to ``clock``. ``fenced``:
+    only what the view has, which is what precedes the ``fence.sc`` that precede the operation."""
 
     view: int
     agent: int
     clock: int
+    fenced: bool = False
 
 
 class _Table:
@@ -178,7 +182,7 @@ class Clocks:
         key = home, view, frozenset(releases)
         if key not in self._acquired:
             views = np.array(sorted({view, *(item.view for item in key[2])}), np.int64)
-            steps = [(item.agent, item.clock) for item in key[2]]
+            steps = [(item.agent, item.clock) for item in key[2] if not item.fenced]
             agents, clocks = np.array(steps, np.int64).reshape(-1, 2).T
             self._acquired[key] = self._join(home, views, agents, clocks, self._join_layers(home, views))
         return self._acquired[key]

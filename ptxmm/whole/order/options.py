@@ -129,7 +129,8 @@ class Options:
 
         def told(release: Release) -> bool:
             agent, clock = np.array([release.agent]), np.array([release.clock])
-            return release in found or bool(clocks.after(view, agent - agent - 1, agent, clock)[0])
+            told_of = not release.fenced and clocks.after(view, agent - agent - 1, agent, clock)[0]
+            return release in found or bool(told_of)
 
         return told
 

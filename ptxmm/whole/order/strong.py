@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
-from ptxmm.whole.order.clocks import Clocks, Release
+from ptxmm.whole.order.clocks import NOTHING, SEQUENTIAL, Clocks, Release
 from ptxmm.whole.order.origins import Inputs, Key
 
 WEAK, CTA, CLUSTER, GPU, ALL = range(5)
@@ -48,6 +48,8 @@ class Chosen(Struct, frozen=True, eq=False):
 
 
 _ALL: Mapping[Glance, Chosen] = {}
+_FENCE_SC = ALL + 1
+"""As what acquires: a ``fence.sc`` whose scope includes all threads, where Fence-SC order counts."""
 
 
 class Head(Struct, frozen=True):
@@ -157,6 +159,7 @@ class Plan(Struct):
     left: dict[tuple[Key, str], dict[int, int | None]] = {}
     chosen: Mapping[Glance, Chosen] = _ALL
     steps: int = 0
+    sequential: bool = False
 
 
 def follow(
@@ -209,7 +212,7 @@ class Strong:
             return bool(self._clusters[one] == self._clusters[other])
         if level == GPU:
             return bool(self._devices[one] == self._devices[other])
-        return level == ALL or (level != WEAK and one == other)
+        return level >= ALL or (level != WEAK and one == other)
 
     def mutual(self, level: int, thread: int, other_level: int, other: int) -> bool:
         """Whether strong operations of two threads are in each other's scope."""
@@ -245,6 +248,8 @@ class Strong:
             if releases:
                 mine[level] = Head(self.clocks.release(thread), level)
             heads = (*mine.values(), *self._fences.get(thread, {}).values())
+            if self.plan.sequential and (layer := self.clocks.layer(view, SEQUENTIAL)) != NOTHING:
+                heads = (*heads, Head(Release(layer, thread, clock, fenced=True), ALL))
         last = log.writes[-1]
         linked = change is not None and last.thread != INITIAL and self._linked(last, thread, level)
         log.chain = [*log.chain, *heads] if linked and heads else log.chain if linked else [*heads]
@@ -287,7 +292,7 @@ class Strong:
         if pending:
             # A strong read before it of the same location is in the pattern too (8.8).
             self._acquire(thread, level, [read for read in pending if read.location == location])
-            if level == ALL:
+            if level == ALL and not self.plan.sequential:
                 self._pending[thread] = [read for read in pending if read.location != location]
 
     def _acquire(self, thread: int, level: int, reads: Iterable[Read]) -> None:
@@ -301,10 +306,9 @@ class Strong:
                     allowed = self.plan.late.get((read.key, level), frozenset())
                 else:
                     read.trusted = True
-            for head in (*read.heads, *self._earlier(read, allowed or ())):
-                near = self.mutual(head.level, head.release.agent, level, thread)
-                if near and (allowed is None or head.release in allowed):
-                    chosen.add(head.release)
+            heads = (*read.heads, *self._earlier(read, allowed or ()))
+            usable = self.usable(heads, level, thread)
+            chosen |= usable if allowed is None else usable & allowed
         self.clocks.acquire(np.array([thread]), chosen)
 
     def _earlier(self, read: Read, allowed: Collection[Release]) -> Iterator[Head]:
@@ -342,7 +346,12 @@ class Strong:
 
     def usable(self, heads: Iterable[Head], level: int, thread: int) -> set[Release]:
         """What of ``heads`` an operation of ``thread`` that ends an acquire pattern gets."""
-        return {h.release for h in heads if self.mutual(h.level, h.release.agent, level, thread)}
+        return {
+            head.release
+            for head in heads
+            if self.mutual(head.level, head.release.agent, level, thread)
+            and (level == _FENCE_SC or not head.release.fenced)
+        }
 
     def fenced(self, thread: int) -> Iterable[Head]:
         """The fences of a thread that release what comes before them."""
@@ -366,11 +375,14 @@ class Strong:
     def fence(self, op: ops.Fence, threads: Sequence[int]) -> None:
         """``fence``, ``membar``."""
         level = self.level(op.scope)
+        sequential = self.plan.sequential and op.sem == "sc" and level == ALL
         for thread in threads:
             if op.sem != "release" and self._pending.get(thread):
-                self._acquire(thread, level, self._pending[thread])
-                if level == ALL:
+                self._acquire(thread, _FENCE_SC if sequential else level, self._pending[thread])
+                if level == ALL and sequential == self.plan.sequential:
                     del self._pending[thread]
+            if sequential:
+                self.clocks.leave(np.array([thread]), SEQUENTIAL[0])
             if op.sem == "sc" and self.plan.exact:
                 self._order(thread, level)
             elif op.sem != "acquire":
