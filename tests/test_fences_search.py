@@ -170,3 +170,38 @@ def test_a_program_in_which_a_thread_waits_for_ever_is_no_repair() -> None:
     search = searched(test, model_named(MODEL), limits=Limits(deadline=time.monotonic() + 20))
     for found in islice(search, 1):
         assert judge(found.found.program, model_named(MODEL), required(test), Limits()).holds
+
+
+PADDED = """
+PTX padded
+{{ .global .u32 x, y, a, b, c, d; }}
+ P0 @ cta 0                     | P1 @ cta 1                      ;
+ st.global.u32 [a], 1           | ld{}.gpu.global.u32 r1, [y] ;
+ st.global.u32 [x], 1           | ld.global.u32 r2, [x]           ;
+ st{}.gpu.global.u32 [y], 1 | st.global.u32 [c], 1            ;
+ st.global.u32 [b], 1           | st.global.u32 [d], 1            ;
+exists (P1:r1 == 1 /\\ P1:r2 == 0)
+"""
+
+
+@pytest.mark.parametrize(("read_", "write_"), [(".acquire", ".relaxed"), (".relaxed", ".release"), (".relaxed",) * 2])
+def test_what_is_tried_first_changes_no_list(monkeypatch: pytest.MonkeyPatch, read_: str, write_: str) -> None:
+    """One order beside what is not ordered comes first, if it is enough; all repairs are found as without that."""
+    from ptxmm.analysis.strength import repairs
+    from ptxmm.formats import parse
+
+    (test,) = parse(PADDED.format(read_, write_), "padded.litmus")
+    found = {}
+    for many in (20, 1000):
+        monkeypatch.setattr(repairs, "_MANY", many)
+        first: list[Progress] = []
+        search = searched(test, model_named(MODEL), most=None)
+        while True:
+            try:
+                first.append(next(search))
+            except StopIteration as end:
+                found[many] = [(r.cost, tuple((c.line, c.new) for c in r.changes)) for r in end.value.repairs]
+                break
+        changes = len(first[0].found.changes)
+        assert many == 1000 or changes == 1 or read_ == write_
+    assert found[20] == found[1000] and len(found[20]) >= 2

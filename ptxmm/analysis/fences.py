@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Mapping
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
@@ -351,7 +352,7 @@ class _Search:
                 yield self.repairs[-1]
 
         self.cheaper = repairs.cost
-        for found in repairs.likely():
+        for found in chain(repairs.likely_orders(), repairs.likely()):
             yield from confirm(found)
         while (cost := repairs.cost) is not None and not self._enough(cost):
             self.cheaper = cost

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from ptxmm.analysis.strength.structure import Step
+from ptxmm.analysis.strength.superposition import Superposition
 from ptxmm.cat import Model
 from ptxmm.engines.explicit.witness import Confirmer, Unconfirmed
 from ptxmm.engines.result import Witness
-from ptxmm.program.identity import Site
+from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
+from ptxmm.ptx import ops
 
 Pairs = frozenset[tuple[Site, Site]]
 """Pairs of instructions."""
@@ -49,3 +53,33 @@ def separated(step: Step, pairs: Pairs) -> int:
         return any(one.instruction < first and two.instruction >= second for first, second in met)
 
     return sum(one.thread != two.thread and (before(one, two) or before(two, one)) for one, two in pairs)
+
+
+def nearest(everything: Superposition, switches: Collection[Switch], pairs: Pairs) -> list[Switch]:
+    """Those of ``switches`` that may order ``pairs`` by what there is: orders and scopes of strong accesses, and fences
+    beside these; releases behind one of the two, acquires before the other. The nearest come first."""
+    ends = {site for pair in pairs for site in pair}
+    found: list[tuple[int, bool, Switch]] = []
+    for switch in switches:
+        added, name = everything.places[switch.site].added, everything.step(switch)
+        for site in (everything.places[site].site for site, owner in everything.owners.items() if owner == switch.site):
+            away = [end.instruction - site.instruction for end in ends if end.thread == site.thread]
+            if name == "release":
+                away = [distance for distance in away if distance <= -added]
+            elif name == "acquire":
+                away = [distance for distance in away if distance >= 0]
+            if away and _beside_strong(everything.original.threads[site.thread].body, site.instruction, name, added):
+                found.append((min(map(abs, away)), added, switch))
+    return list(dict.fromkeys(switch for _, _, switch in sorted(found)))
+
+
+def _beside_strong(body: Sequence[ops.Op], pc: int, name: str, added: bool) -> bool:
+    """Whether a step of this name is one of a strong access at ``pc``, or of a fence before it (``added``) that makes a
+    pattern with a strong access beside it."""
+    here = body[pc] if pc < len(body) else None
+    if not added:
+        return isinstance(here, ops.Load | ops.Store | ops.Atomic) and here.sem != "weak"
+    before = next((op for op in reversed(body[:pc]) if isinstance(op, ops.Load | ops.Atomic)), None)
+    write = isinstance(here, ops.Store | ops.Atomic) and here.sem != "weak"
+    read = before is not None and before.sem != "weak"
+    return (write and name in ("release", "fence")) or (read and name in ("acquire", "fence"))

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from ptxmm.analysis.strength.changes import Change, Costs
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.joint import Agenda, Chosen, Combined, all_changes, combined, groups, projected, subsets
-from ptxmm.analysis.strength.likely import Pairs, separated
+from ptxmm.analysis.strength.likely import Pairs, nearest, separated
 from ptxmm.analysis.strength.structure import Step
 from ptxmm.analysis.strength.sufficient import MinimalSets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
@@ -21,6 +21,8 @@ from ptxmm.program.variation import Variation
 
 _LIKELY, _TOGETHER = 24, 3
 """So many of the most likely steps are tried first, and so many of them together."""
+_MANY, _NEAREST = 20, 8
+"""Where a program has so many switches, so many of those that are likeliest to order something are tried first."""
 
 
 class Repair(Struct, frozen=True):
@@ -113,6 +115,21 @@ class Repairs:
                 return
             _, kept, left = min(short, key=lambda item: item[:2])
 
+    def likely_orders(self) -> Iterator[Repair]:
+        """One by the order, scope or fence that is likeliest to order what is not ordered in an unwanted execution, of
+        a program with so many strengths that the problem of all of them takes long; each is tried in a problem of its
+        own. As of ``likely``."""
+        (program,) = combined(self._test, self._steps, ())
+        item = self._item(program)
+        left = self._unordered(program) if len(item.weights) >= _MANY else None
+        given = item.everything.given
+        for switch in nearest(item.everything, item.weights, left)[:_NEAREST] if left else ():
+            self._check()
+            self.tried += 1
+            if self._problem(0, item.everything.program(given | {switch}), {}).suffices(frozenset()):
+                yield self._repair(item, frozenset((switch,)))
+                return
+
     def _enough(self, chosen: Chosen) -> bool:
         """Whether some steps are a repair alone."""
         programs = combined(self._test, self._steps, chosen) if chosen else ()
@@ -204,6 +221,8 @@ class Repairs:
         """The next set of switches, if it is enough."""
         if item.sets is None:
             item.sets = self._sets(item)
+            for known in item.least:
+                item.sets.avoid([frozenset((switch,)) for switch in known])
             for other in (self._open[part] for part in subsets(item.program.chosen) if part in self._open):
                 _avoid(item, item.sets, other, other.least)
         added = item.sets.advance() if item.sets.cost is not None else None
