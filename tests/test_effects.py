@@ -21,7 +21,7 @@ Lookup = Callable[[type], Callable[..., Any]]
 FENCES = (*get_args(ops.FenceOp), ops.WgmmaFence, ops.GridControl)
 SIDES = {
     "explicit": (interpreter.effect, get_args(Assigning)),
-    "symbolic": (instructions.effect, (*get_args(Eventless), *FENCES, ops.AsyncCommit)),
+    "symbolic": (instructions.effect, (*get_args(Eventless), *FENCES)),
 }
 """Of each side what finds an effect, and the operations that it does not find one for: these are matched."""
 
