@@ -167,7 +167,7 @@ def test_a_program_in_which_a_thread_waits_for_ever_is_no_repair() -> None:
     """Bytes that nobody announces never come: with another barrier no execution reaches its end, and none races."""
     path = Path(__file__).parent / "cuda" / "barrier_tx.wrong_no_bytes.ptx"
     (test, *_) = read_files(path)
-    search = searched(test, model_named(MODEL), limits=Limits(deadline=time.monotonic() + 20))
+    search = searched(test, model_named(MODEL), limits=Limits(deadline=time.monotonic() + 6))
     for found in islice(search, 1):
         assert judge(found.found.program, model_named(MODEL), required(test), Limits()).holds
 

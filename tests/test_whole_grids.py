@@ -12,7 +12,7 @@ from tests.test_whole import answer, compare
 
 @pytest.mark.parametrize("host", [False, True])
 def test_random_launches(host: bool, tmp_path: Path) -> None:
-    assert sum(compare(tmp_path / "k.ptx", random_grids.launch(seed, host), 5) for seed in range(40)) >= 34
+    assert sum(compare(tmp_path / "k.ptx", random_grids.launch(seed, host), 5) for seed in range(20)) >= 17
 
 
 @pytest.mark.slow
