@@ -7,6 +7,7 @@ acquire, is the same.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -52,6 +53,8 @@ _CONTENTS = (
 _MOST = 20
 _MOST_RUNS = 64
 """So many choices of what comes last, or of what looks find, are tried."""
+_LARGE = 100_000
+"""Of an execution with so many accesses the memory is given back before the next but one."""
 _MORE, _FEW = 4, 10_000
 """An execution in which looks find something else takes at most so many times the steps of the first one, and some."""
 _SCHEDULE = "whether this is ordered depends on the schedule"
@@ -125,6 +128,15 @@ class Deciding:
     ) -> tuple[WholeRace, ...]:
         """The races of the launch, where the atomic operations ``last`` come last, and glances find what is ``chosen``.
         Raises ``Stopped`` where it is not known whether there are any."""
+        found = self._found(last, chosen)
+        if isinstance(found, Varied):
+            return self._each(found.arrivals, last, chosen)
+        return self._either(found, last, chosen) if isinstance(found, Glanced) else found
+
+    def _found(
+        self, last: Mapping[Arrival, frozenset[Arrival]], chosen: Mapping[Glance, Chosen]
+    ) -> tuple[WholeRace, ...] | Varied | Glanced:
+        """The same, or of what that depends on."""
         self.plan, one = follow(last, chosen, self._steps), None
         try:
             one = self._executed()
@@ -154,7 +166,6 @@ class Deciding:
         if elects:
             self.rests = frozenset({ELECT_FIRST})
         self.plan = self._planned(set(self.machine.strong.logs), last, chosen, {})
-        varied = None
         try:
             if self.machine.decisions:
                 self.plan = self._planned(self.plan.watched, last, chosen, None)
@@ -171,11 +182,7 @@ class Deciding:
                 if chosen and unfound(self.machine, self.plan):
                     return ()
         except (Varied, Glanced) as several:
-            varied = several
-        if isinstance(varied, Varied):
-            return self._each(varied.arrivals, last, chosen)
-        if isinstance(varied, Glanced):
-            return self._either(varied, last, chosen)
+            return several.with_traceback(None)  # which would keep executions
         if (stop := run.unsure(_SCHEDULE)) is not None:
             raise stop
         return self._free(run, self._open if one is None else self._every)
@@ -284,7 +291,10 @@ class Deciding:
 
     def _executed(self) -> Executed:
         """A run with the present plan. Raises ``Stopped``."""
+        large = self.machine.trace.count > _LARGE
         machine = self.machine = Machine(self.launch, self.plan, self.waiting, self.machine, self._layout)
+        if large:
+            gc.collect()  # the machine before refers to itself
         try:
             machine.run(self.limits)
             run = Executed(machine, self.limits)

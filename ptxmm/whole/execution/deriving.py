@@ -56,9 +56,10 @@ class Deriving:
 
     def _derive(self, op: ops.Op, name: str, used: tuple[str, ...], parts: Inputs) -> Origin | None:
         """What ``op`` computes for the register ``name``; None where nobody knows."""
+        alone = Round(self.state, (), ())  # origins outlive the execution, which has a trace
 
         def function(words: Words) -> int | None:
-            return Round(self.state, used, [words]).computed(op, name)
+            return Round(alone, used, [words]).computed(op, name)
 
         word = function(concrete(parts))
         return None if word is None else Derived(function, parts, word)
