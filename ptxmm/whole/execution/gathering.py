@@ -9,12 +9,22 @@ checks when they meet that the other threads have no say in it, and would do the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from ptxmm.program.graph import graph_of, live_at, post_dominators, reach, strong_components
+from ptxmm.program.graph import (
+    Graph,
+    dominates,
+    dominators,
+    graph_of,
+    live_at,
+    makers,
+    post_dominators,
+    reach,
+    strong_components,
+)
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import names_written, uses
 from ptxmm.whole.arrays import Flags, Numbers
@@ -40,6 +50,7 @@ def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int
         return {}
     graph = graph_of(body)
     behind, live, component = post_dominators(graph), live_at(body, graph, observed), strong_components(graph)
+    dominator = dominators(graph)
     waits: dict[int, Poll] = {}
     for vote in votes:
         end = behind.get(vote)
@@ -56,27 +67,78 @@ def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int
             continue
         load = body[loads[0]]
         for start, op in enumerate(body):
-            way = reach(graph.after, [start], vote)
-            if not looks(op) or not _alike(op, load) or graph.end in way or start in polls:
+            if not looks(op) or start in polls:
                 continue
-            if not all(_pure(body[at], False, body[vote]) for at in way) or (
+            onward = _onward(body, graph, dominator, start, vote)
+            way = reach(onward, [start], vote)
+            if not _alike(op, load) or graph.end in way:
+                continue
+            fixed = _parameters(body, onward, way, start, live[start])
+            if not all(_pure(body[at], False, body[vote]) for at in way.difference(fixed)) or (
                 len(way & set(loads)) != (start == loads[0])
             ):
                 continue
-            inside = way | region
+            given = frozenset(name for at in fixed for name in names_written(body[at]))
+            inside = way.difference(fixed) | region
             written = frozenset(name for at in inside for name in names_written(body[at]))
             used = {name for at in inside for name, _ in uses(body[at])}
             if isinstance(op, ops.Load) and not written & _fixed(op, body[vote]):
                 turned = frozenset(name for at in region for name in names_written(body[at]))
                 kept = Vote(vote, end, loads[0], frozenset(used | written), turned, turned & live[vote])
                 left = written & live[vote]
-                inputs = (*sorted((used | left) & live[start]), _AGAIN)
+                inputs = (*sorted((used | left) & (live[start] | given)), _AGAIN)
                 needed = {start: inputs, loads[0]: inputs, vote: tuple(sorted(left))}
                 after = dict.fromkeys((start, loads[0]), (loads[0], vote))
                 waits[start] = Poll(
-                    start, vote, frozenset({start, *loads}), needed, after, False, left & live[start], kept
+                    start, vote, frozenset({start, *loads}), needed, after, False, left & live[start], kept, fixed
                 )  # fmt: skip
     return waits
+
+
+def _onward(
+    body: Sequence[ops.Op], graph: Graph, dominator: dict[int, int], start: int, vote: int
+) -> list[tuple[int, ...]]:
+    """What comes after each instruction on the way from ``start`` to a vote: a branch on a predicate that has not
+    changed since another branch before goes as that one has gone."""
+    after, inside, made_by = [tuple(nodes) for nodes in graph.after], reach(graph.after, [start], vote), makers(body)
+    gone: dict[str, bool] = {}
+    pc = start
+    while pc in dominator:
+        pc = dominator[pc]
+        op = body[pc]
+        if not isinstance(op, ops.Branch) or op.guard is None or op.condition is not None or op.target == pc + 1:
+            continue
+        name = op.guard.register
+        if len(made_by.get(name, ())) != 1 or inside.union(reach(graph.after, [pc], start)) & {*made_by[name]}:
+            continue
+        for node, taken in ((op.target, True), (pc + 1, False)):
+            if [*graph.before[node]] == [pc] and dominates(dominator, node, start):
+                gone[name] = taken != op.guard.negated
+    for at in inside - {graph.end}:
+        op = body[at]
+        if isinstance(op, ops.Branch) and op.guard is not None and op.guard.register in gone:
+            after[at] = (op.target if gone[op.guard.register] != op.guard.negated else at + 1,)
+    return after
+
+
+def _parameters(
+    body: Sequence[ops.Op], onward: Sequence[tuple[int, ...]], way: set[int], start: int, live: frozenset[str]
+) -> tuple[int, ...]:
+    """The loads of parameters on a way, and what their addresses are made of, that may be done before it; ``live``:
+    registers that are needed there."""
+    found: list[int] = []
+    given: set[str] = set()
+    for at in sorted(way):
+        op, names = body[at], frozenset(names_written(body[at]))
+        parameter = isinstance(op, ops.Load) and op.space == "param" and op.type.bytes <= 8
+        if op.guard is not None or not (parameter or isinstance(op, ops.COMPUTING)) or names & (live | given):
+            continue
+        before = reach(onward, [start], at) & way
+        written = {name for pc in before.difference(found) for name in names_written(body[pc])}
+        if not written & {*names, *(name for name, _ in uses(op))} and at not in reach(onward, onward[at]) & way:
+            found.append(at)
+            given |= names
+    return tuple(found) if any(isinstance(body[at], ops.Load) for at in found) else ()
 
 
 def _fixed(load: ops.Load, vote: ops.Op) -> set[str]:
@@ -149,9 +211,11 @@ class _Guess(State):
         return self.values.get(name) or unknown(self._count)
 
 
-def _walked(state: State, values: Registers, count: int, at: int, stops: frozenset[int]) -> list[tuple[int, Registers]]:
-    """Where each of ``count`` threads comes to from ``at`` on, of ``stops``, with its registers there. Raises
-    ``Stopped`` where that is not known."""
+def _walked(
+    state: State, values: Registers, count: int, at: int, stops: frozenset[int], fixed: Collection[int] = ()
+) -> list[tuple[int, Registers]]:
+    """Where each of ``count`` threads comes to from ``at`` on, of ``stops``, with its registers there; what is
+    ``fixed`` is done already. Raises ``Stopped`` where that is not known."""
     ends: dict[int, tuple[int, Registers]] = {}
     work = [(values, at, np.arange(count))]
     steps = 0
@@ -162,6 +226,9 @@ def _walked(state: State, values: Registers, count: int, at: int, stops: frozens
             if steps > _STEPS:
                 raise Stopped("undecided", "a loop in this one has too many rounds", at)
             op = state.body[at]
+            if at in fixed:
+                at += 1
+                continue
             guess = _Guess(state, values, len(which))
             if op.guard is not None:
                 value = guess.register(op.guard.register, which)
@@ -231,10 +298,11 @@ def _led(
         first = state.body[poll.start]
         assert isinstance(first, ops.Load)
         values |= {register.name: unknown(count) for register in first.dst if register is not None}
-        before = _joined([registers for _, registers in _walked(state, values, count, poll.start + 1, stops)])
+        walked = _walked(state, values, count, poll.start + 1, stops, poll.fixed)
+        before = _joined([registers for _, registers in walked])
         values = before | {name: unknown(count) for name in vote.written}
     values |= found(state, op, [given for _, given in cases])
-    there = _walked(state, values, count, at + 1, stops)
+    there = _walked(state, values, count, at + 1, stops, poll.fixed)
     if any(place != vote.at for place, _ in there):
         raise Stopped("undecided", "this loop ends without a vote", at)
     before = _joined([registers for _, registers in there])
