@@ -76,7 +76,7 @@ MAKERS = [
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_random_pipelines(make: random_pipelines.Maker, tmp_path: Path) -> None:
-    assert sum(compare(tmp_path / "k.ptx", make(seed), 5) for seed in range(20)) >= 17
+    assert sum(compare(tmp_path / "k.ptx", make(seed), 5) for seed in range(12)) >= 10
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def told_alike(make: random_whole.Ordered, seed: int, path: Path) -> int:
 
 @pytest.mark.parametrize("make", ORDERED)
 def test_the_order_of_the_text(make: random_whole.Ordered, tmp_path: Path) -> None:
-    assert sum(told_alike(make, seed, tmp_path / "k.ptx") for seed in range(12)) >= 8
+    assert sum(told_alike(make, seed, tmp_path / "k.ptx") for seed in range(6)) >= 4
     for seed in range(3):
         compare(tmp_path / "k.ptx", make(seed, seed + 1), 5)
 
