@@ -128,9 +128,10 @@ class Options:
         view = np.array([self._heard[key]])
 
         def told(release: Release) -> bool:
+            if release in found or release.fenced:
+                return release in found
             agent, clock = np.array([release.agent]), np.array([release.clock])
-            told_of = not release.fenced and clocks.after(view, agent - agent - 1, agent, clock)[0]
-            return release in found or bool(told_of)
+            return bool(clocks.after(view, agent - agent - 1, agent, clock)[0])
 
         return told
 
