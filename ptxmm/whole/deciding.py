@@ -207,10 +207,9 @@ class Deciding:
     ) -> Plan:  # fmt: skip
         """The plan to begin with."""
         looked = {at for _, at, _ in chosen}
-        sequential = self.plan.sequential
         return Plan(
             False, {}, looked, {}, watched, last, {}, late, set(opened), chosen=chosen, steps=self._steps,
-            sequential=sequential,
+            sequential=self.plan.sequential,
         )  # fmt: skip
 
     def _sequential(self) -> bool:

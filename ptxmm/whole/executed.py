@@ -117,6 +117,8 @@ class Executed:
         """Raise ``Stopped`` where it matters that an atomic operation writes what it has found: to accesses of other
         bytes, or of a narrower scope, which might not observe it as they observe what it has found (8.9.2)."""
         strong, unchanging = self.machine.strong, self.machine.launch.unchanging
+        if not unchanging:
+            return
         looked = [r for r in strong.reads if not unchanging.isdisjoint(r.waited.loads if r.waited else (r.at,))]
         levels: dict[Location, set[int]] = {read.location: set() for read in looked}
         for read in strong.reads:

@@ -116,7 +116,8 @@ def launched(kernels: Sequence[Kernel], hosts: Mapping[str, Kernel]) -> Launched
                 mixed = register
         variables |= kernel.variables
     first = kernels[0]
-    loads = {at: load for at, op in enumerate(body) if (load := _load(op, several=len(set(devices.values())) > 1))}
+    several = len(set(devices.values())) > 1
+    loads = {at: load for at, op in enumerate(body) if (load := _load(op, several))}
     code = Code(tuple(loads.get(at, op) for at, op in enumerate(body)), registers, refused)
     remarks = tuple(dict.fromkeys(text for kernel in kernels for text in kernel.remarks))
     assumed = tuple(dict.fromkeys(name for kernel in kernels for name in kernel.assumed))

@@ -82,7 +82,7 @@ def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int
             inside = way.difference(fixed) | region
             written = frozenset(name for at in inside for name in names_written(body[at]))
             used = {name for at in inside for name, _ in uses(body[at])}
-            if isinstance(op, ops.Load) and not written & _fixed(op, body[vote]):
+            if not written & _fixed(op, body[vote]):
                 turned = frozenset(name for at in region for name in names_written(body[at]))
                 kept = Vote(vote, end, loads[0], frozenset(used | written), turned, turned & live[vote])
                 left = written & live[vote]

@@ -274,10 +274,13 @@ class Locations:
         for location in waiter.locations:
             self._parked.setdefault(location, {})[thread] = waiter
 
+    def kind(self, load: int) -> int:
+        """What a load is in the trace: if it is an atomic operation in the text it has also written what it reads."""
+        return ATOMIC if load in self.machine.launch.unchanging else READ
+
     def _traced(self, load: int, location: Location, thread: Numbers) -> None:
-        """A thread reads a location; if its load is an atomic operation in the text it has also written it."""
-        kind = ATOMIC if load in self.machine.launch.unchanging else READ
-        self.machine.trace.add(load, kind, thread * 0 + location[0], location[1], thread)
+        """A thread reads a location in a loop that waits."""
+        self.machine.trace.add(load, self.kind(load), thread * 0 + location[0], location[1], thread)
 
     def _finds(self, waiter: Waiter, word: int | None) -> bool:
         """A loop that waits finds what is not there, if that ends it; whether it does."""

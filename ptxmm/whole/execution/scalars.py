@@ -62,8 +62,7 @@ class Scalars:
             if not part:
                 width = pieces[piece].type.bytes
                 found = self.locations.find(op, at, here, width, threads)
-                kind = ATOMIC if at in self.machine.launch.unchanging else READ
-                self.machine.trace.add(at, kind, here, width, threads)
+                self.machine.trace.add(at, self.locations.kind(at), here, width, threads)
             if register is not None:
                 words, known = self.machine.memory.load(here, min(size, 8))
                 known = known | self.machine.carried.loaded(register, here, size)
