@@ -53,15 +53,21 @@ def among(text: str, found: WholeResult, every: RacesResult) -> bool:
     return pairs(found) <= pairs(every)
 
 
-def compare(path: Path, text: str, seconds: float) -> bool:
-    """The answer about a launch and what the engine says of all its executions; whether there was time."""
+def both(path: Path, text: str, seconds: float) -> tuple[WholeResult, RacesResult | None]:
+    """The answer about a launch, and what the engine says of all its executions, if there was time."""
     found = answer(path, text)
     (test,) = parse_ptx(text, str(path))
     try:
         every = races(test, model_named("ptx-8.5"), limits=Limits(deadline=time.monotonic() + seconds))
     except Timeout:
-        return False
-    if every.status == "timeout":
+        return found, None
+    return found, every
+
+
+def compare(path: Path, text: str, seconds: float) -> bool:
+    """Whether there was time to list all executions of a launch, of which none is other than the answer says."""
+    found, every = both(path, text, seconds)
+    if every is None or every.status == "timeout":
         return False
     match found.answer:
         case "race-free":

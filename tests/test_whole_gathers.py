@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
-from ptxmm.analysis.races import races
-from ptxmm.engines.result import Limits
-from ptxmm.errors import Timeout
-from ptxmm.formats.modules.read import kernels, parse_ptx
+from ptxmm.formats.modules.read import kernels
 from ptxmm.whole.execution.gathering import gathers
 from ptxmm.whole.execution.polls import polls
 from tests import random_gathers
 from tests.random_gathers import HEAD
 from tests.random_whole import Maker
-from tests.support import model_named
-from tests.test_whole import among, answer, compare
+from tests.test_whole import among, answer, both, compare
 
 LOOK = "ld.acquire.gpu.global.u32 %r3, [%d2];"
 FIRST = "setp.ne.u32 %p5, %r1, 0; mov.u32 %r3, 0;"
@@ -119,11 +114,8 @@ def test_loops(name: str, tmp_path: Path) -> None:
 
 def agree(text: str, path: Path, seconds: float) -> bool:
     """Whether there was time to list executions up to some rounds, of which none is other than the answer says."""
-    found = answer(path, text)
-    (test,) = parse_ptx(text, str(path))
-    try:
-        every = races(test, model_named("ptx-8.5"), limits=Limits(deadline=time.monotonic() + seconds))
-    except Timeout:
+    found, every = both(path, text, seconds)
+    if every is None:
         return False
     assert found.answer != "race-free" or every.race_free is not False, text
     assert found.answer != "race" or (every.race_free is False and among(text, found, every)), text
