@@ -57,8 +57,9 @@ def tcgen05(rng: random.Random) -> Program:
                 kit.add("fence.proxy.async")
         elif what == "mma":
             a = "[t]" if kit.chance(0.5) else "ds"
+            shape = kit.pick((0, 0, 0, 1, 1 << 17, 1 << 24))
             kit.add("setp.eq.u32", " q, 0, 1")
-            kit.add("tcgen05.mma.cta_group::1.kind::f16", f" [{kit.pick(('t', 't+1', 't+5'))}], {a}, ds, 0, q")
+            kit.add("tcgen05.mma.cta_group::1.kind::f16", f" [{kit.pick(('t', 't+1', 't+5'))}], {a}, ds, {shape}, q")
         if what in ("ld", "st") and kit.chance(0.6):
             wait(kit.pick((what, what, what, "ld", "st")))
         if what in ("cp", "mma") and (copied or what == "mma") and own and not committed and kit.chance(0.5):

@@ -54,6 +54,7 @@ class Event(Struct, frozen=True):
     done: frozenset[int] = frozenset()
     read: bool = False
     covers: Cell | None = None
+    product: tuple[str, int, str, int, int] | None = None
     group: int = -1
 
 

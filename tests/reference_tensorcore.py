@@ -86,8 +86,10 @@ def perform(walker: Walker, run: Run, op: TensorOp, taken: Expr, common: Event) 
                     columns.append(replace(event, kind="W", value=value, data=reads(value)))
                 fence = replace(shared, kind="PF", fences="ASY", after="writes")
                 yield done(fork, issued, *new, *columns, fence)
-        case ops.TensorProduct(dst, a, b):
+        case ops.TensorProduct(dst, a, b, descriptor, kind=kind):
             item, offset = column(walker, run, dst)
+            _, bits = walker.operand(run, descriptor, B32)
+            inside = replace(inside, product=(item.key, offset, kind, (bits >> 17) & 63, (bits >> 24) & 31))
             sources = [b] if isinstance(a, ops.Address) else [b, a]
             for fork, found in matrices(walker, run, sources, None, shared):
                 new = [event for _, event in found]
@@ -200,6 +202,8 @@ def pipelines(x: Frame, handed: Pairs) -> Pairs:
     ev, found = x.events, set()
     for a in of(x, "cp", "mma"):
         for b in of(x, "mma"):
+            if "mma" in str(ev[a].fences) and ev[a].product != ev[b].product:
+                continue
             same = ev[a].thread == ev[b].thread and ev[a].step < ev[b].step
             fences = {f for f in x.TCB if ev[f].thread == ev[a].thread and ev[f].step > ev[a].step}
             others = {f for f in x.TCA | waits(x) if ev[f].thread == ev[b].thread and ev[f].step < ev[b].step}

@@ -227,7 +227,7 @@ RELATIONS: Mapping[str, Callable[[Base], Relation]] = {
 }
 EMPTY = frozenset(
     {"addr", "data", "ctrl", "lives", "barphase", "warpphase", "cluphase", "exitphase", "mbphase", "mblate", "mbpassed",
-     "mbcount", "mbnext", "mbobj", "issue", "issue-all", "aord", "acomp", "pfence", "tmcov", "rcov", "api",
+     "mbcount", "mbnext", "mbobj", "issue", "issue-all", "aord", "acomp", "pfence", "accum", "tmcov", "rcov", "api",
      "api-indirect", "trigger", "syncbar", "sync_barrier", "same-value"}
 )  # fmt: skip
 """Base relations that no program of a vocabulary has."""

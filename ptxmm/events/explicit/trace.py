@@ -28,7 +28,8 @@ class Event(Struct):
     ``issuer``, their issue event (or -1; ``issuers``, the fences, for a product of matrices); ``after``, what comes
     before them in their operation. ``completes`` are the positions of the events that this one waits for. ``covers``:
     the events an implicit proxy fence covers. ``group``: the number of the group of a product of matrices, or to
-    how many such groups a wait is the end.
+    how many such groups a wait is the end. ``accumulator``: of an access of tensor memory by a product its column of D,
+    kind and shape.
     """
 
     id: EventId
@@ -54,6 +55,7 @@ class Event(Struct):
     completes: tuple[int, ...] = ()
     covers: tuple[int, ...] = ()
     group: int = -1
+    accumulator: tuple[Cell, str, int] | None = None
 
     @property
     def opaque(self) -> bool:

@@ -74,7 +74,8 @@ class Operation(Struct):
     """An asynchronous operation on some path: the events that it is issued after and those that perform it, by number.
 
     ``number`` is its own. ``kind``: cp.async bulk store arrive wgmma tensor. ``grouped``: whether a commit of its kind
-    puts it into a group, and ``group`` the number of that group.
+    puts it into a group, and ``group`` the number of that group. ``product``: of a product in tensor memory the address
+    of its accumulator with its kind, and its instruction descriptor.
     """
 
     number: int
@@ -84,6 +85,7 @@ class Operation(Struct):
     grouped: bool
     events: list[int] = field(default_factory=list)
     group: int = -1
+    product: tuple[tuple[int, str], Domain] = ((0, ""), Domain({}))
 
 
 class SyncEvent(Struct):

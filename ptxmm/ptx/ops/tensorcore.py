@@ -90,6 +90,10 @@ class TensorCopy(Struct, frozen=True):
         return (Touch(self.dst, self.size, COLUMN_BYTES, _WRITTEN, "destination"),)
 
 
+SHAPE_BITS = 0x1F7E0000
+"""Where an instruction descriptor of tcgen05 has M and N (9.7.16.4.2 of PTX ISA 9.0: bits 17-22 and 24-28)."""
+
+
 class TensorProduct(Struct, frozen=True):
     """``tcgen05.mma.cta_group::1.kind::KIND``: D = A*B or A*B+D, with D and perhaps A in tensor memory.
 

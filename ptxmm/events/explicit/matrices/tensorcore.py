@@ -16,6 +16,7 @@ from ptxmm.events.explicit.program import Spot
 from ptxmm.events.explicit.values.node import Node
 from ptxmm.ptx.ops import (
     COLUMN_BYTES,
+    SHAPE_BITS,
     Address,
     Operand,
     ProxyFence,
@@ -134,6 +135,7 @@ def tensor_product(machine: Machine, op: TensorProduct) -> None:
     spot, addr = machine.address(op.dst, COLUMN_BYTES, alignment=COLUMN_BYTES)
     matrices = [op.b] if isinstance(op.a, Address) else [op.b, op.a]
     found = [_source(machine, matrix, None) for matrix in matrices]
+    descriptor = machine.decide(machine.operand(op.descriptor, _COLUMN), None, "instruction descriptor of this product")
     common, issuers = _fields(machine)
     reads: list[int] = []
     values: list[Node] = []
@@ -145,6 +147,8 @@ def tensor_product(machine: Machine, op: TensorProduct) -> None:
             values.append(bytes_of(machine, parts, 0, COLUMN_BYTES))
     _proxy_fence(machine, common | {"issuers": issuers}, reads)
     before = list(reads)
+    if spot is not None:
+        common["accumulator"] = spot.cells(0, COLUMN_BYTES)[1], op.kind, descriptor & SHAPE_BITS
     if isinstance(op.a, Address):
         inside, where = machine.address(op.a, COLUMN_BYTES, alignment=COLUMN_BYTES)
         if inside is not None:

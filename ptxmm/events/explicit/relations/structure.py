@@ -219,6 +219,15 @@ def _asynchronous_in(layout: Layout, fence: Event, space: str | None) -> int:
     return found
 
 
+def _accum(layout: Layout) -> list[int]:
+    """What two products in tensor memory access, if their accumulator, shape and kind are the same."""
+    same: dict[object, int] = {}
+    for i, event in enumerate(layout.events):
+        if event.accumulator is not None:
+            same[event.accumulator] = same.get(event.accumulator, 0) | 1 << i
+    return [0 if e.accumulator is None else same[e.accumulator] for e in layout.events]
+
+
 def _tmcov(layout: Layout) -> list[int]:
     rows = [0] * len(layout.events)
     for i, fence in enumerate(layout.events):
@@ -395,6 +404,7 @@ BUILDERS: Mapping[str, Builder] = {
     "vloc": lambda layout: _overlap(layout, _virtual, same=True),
     "vovl": lambda layout: _overlap(layout, _virtual, same=False),
     "pfence": _pfence,
+    "accum": _accum,
     "tmcov": _tmcov,
     "rcov": _rcov,
     "issue": _issue(accesses=True),

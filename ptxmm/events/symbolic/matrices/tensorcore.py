@@ -122,6 +122,7 @@ def _copy(run: Executor, op: ops.TensorCopy, operation: Operation) -> None:
 
 def _product(run: Executor, op: ops.TensorProduct, operation: Operation) -> None:
     at = _column(run, op.dst)
+    operation.product = (at, op.kind), run.operand(op.descriptor, B32).domain
     value = _of(run, _matrix(run, operation, op.b, None), 0)
     if isinstance(op.a, Address):
         value = _read(run, operation, _column(run, op.a), operand=1)

@@ -15,6 +15,7 @@ from ptxmm.program.identity import TENSORMAP
 from ptxmm.program.shared.convergence import warpgroups
 from ptxmm.program.test import OwnerPath, Test
 from ptxmm.ptx.ops import (
+    SHAPE_BITS,
     AsyncStore,
     Atomic,
     BulkCopy,
@@ -181,6 +182,17 @@ def _lies_in(test: Test, key: str, space: str | None, fence: Event) -> bool:
     return item.owner == place.path and not place.host
 
 
+def accum(program: Program) -> Iterator[Related]:
+    """What two products in tensor memory access, if their accumulator, shape and kind are the same."""
+    products = [e for e in program.events if isinstance(e.op, TensorProduct) and in_tensor_memory(e)]
+    for a, b in product(products, products):
+        (here, one), (there, other) = program.operation(a).product, program.operation(b).product
+        if here == there:
+            shapes = product(one.items(), other.items())
+            same = [program.formulas.both(f, g) for (v, f), (w, g) in shapes if not (v ^ w) & SHAPE_BITS]
+            yield a.number, b.number, program.formulas.any(same)
+
+
 def tmcov(program: Program) -> Iterator[Related]:
     """Acquire fences of the tensormap proxy and the reads of tensor maps within their 128 bytes."""
     fences = [e for e in program.events if e.covers]
@@ -320,6 +332,7 @@ RELATIONS: dict[str, Callable[[Program], Iterator[Related]]] = {
     **BARRIERS,
     "aord": aord,
     "acomp": acomp,
+    "accum": accum,
     "tmcov": tmcov,
     "rcov": rcov,
     "lives": lives,
