@@ -207,6 +207,20 @@ def test_places_are_lines_of_the_source(bench: Bench, old: str, new: str) -> Non
     assert all(0 < int(line) <= len(rows) for found in calls for line in found.split(","))
 
 
+def test_places_of_a_kernel_of_another_file(bench: Bench) -> None:
+    """A kernel that an included file defines has its places there: beside the instruction, with those of calls."""
+    text = PRINTED.read_text(encoding="utf-8")
+    said = []
+    for other in (text, re.sub(r'(\.file\s+1 ")[^"]*"', r'\1include/other.cuh"', text)):
+        bench.source.with_suffix(".ptx").write_text(other)
+        (test,) = read(bench.source)
+        said.append([op.source for thread in test.threads for op in thread.body])
+    for here, there in zip(*said, strict=True):
+        bare, _, calls = here.text.partition(" (")
+        assert there.text == f"{bare} (in other.cuh:{here.span.line}{', ' + calls if calls else ')'}"
+    assert any(", called on line" in there.text for there in said[1])
+
+
 ADDED = """\
 // ptxmm: block = 65
 // ptxmm: args = ["x"]

@@ -42,6 +42,7 @@ TWO = "ld.global.u32 %r6, [%d1]; ld.global.u32 %r6, [%d1+4]; "
 THREE = TWO + "ld.global.u32 %r6, [%d1+8]; "
 RESET = "st.global.u32 [%d2], 0; "
 ARRIVE = "red.release.gpu.global.add.u32 [%d2], 1; "
+COUNT = "red.relaxed.gpu.global.add.u32 [%d2], 1; "
 MEET = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire; "
 REMOTE = "mov.u32 %r7, s; mapa.shared::cluster.u32 %r8, %r7, 0; " + MEET
 LOOK = "@%p2 ld.shared::cluster.u32 %r9, [%r8]; "
@@ -110,6 +111,19 @@ def handed(release: str) -> str:
     )
 
 
+def observed(number: int, before: str = "", adds: str = COUNT, behind: str = "", test: str = "ne") -> str:
+    """CTA 1 waits for what the others add, however weakly, and sets the counter back."""
+    relaxed = wait(test, str(number)).replace("acquire", "relaxed")
+    return f"@%p2 bra P; {before}{adds}{behind}ret; {relaxed}" + RESET
+
+
+def observed_by_another(sem: str, release: str) -> str:
+    """CTA 1 waits for what CTA 0 adds, and tells CTA 2, which sets the counter back."""
+    here = wait("ne", "1").replace("acquire", "relaxed") + f"st.{release}.gpu.global.u32 [%d2+4], 1; ret; "
+    there = wait("ne", "1", "Q", 4).replace("acquire", sem) + RESET
+    return f"setp.eq.u32 %p7, %r2, 2; @%p7 bra Q; @%p2 bra P; {COUNT}ret; {here}{there}"
+
+
 BITS = "mov.u32 %r7, 1; shl.b32 %r7, %r7, %r2; " + OWN + FENCE + add("%r7", op="or.b32") + "or.b32 %r5, %r5, %r7; "
 ONE_TO_THREE = "add.u32 %r7, %r2, 1; " + OWN + FENCE + add("%r7") + "add.u32 %r5, %r5, %r7; "
 OTHERS = "@%p1 bra A; {0}ret; A: " + OWN + FENCE + "red.relaxed.gpu.global.add.u32 [%d2], 1; "
@@ -135,6 +149,16 @@ CASES = {
     "reset by the second": (3, resets(FENCE + add() + FENCE, 1), "race"),
     "reset by the last two": (3, resets(FENCE + add() + FENCE, 1, "ge", read=""), "race"),
     "reset and looked at": (2, resets(add(), 1, read="") + "ld.global.u32 %r6, [%d2]; ", "race"),
+    "reset, and observed": (2, observed(1), "race-free"),
+    "reset, and both observed": (3, observed(2), "race-free"),
+    "reset, and one of them observed": (3, observed(1, test="lt"), "undecided"),
+    "reset, and observed in the CTA": (2, observed(1, adds=COUNT.replace("gpu", "cta")), "undecided"),
+    "reset, and observed behind a load": (2, observed(1, "ld.global.u32 %r6, [%d2]; "), "race"),
+    "reset, and observed before a load": (2, observed(1, behind="ld.relaxed.gpu.global.u32 %r6, [%d2]; "), "race"),
+    "reset, and a store observed": (2, observed(1, adds="st.relaxed.gpu.global.u32 [%d2], 1; "), "race-free"),
+    "reset, and observed by another": (3, observed_by_another("acquire", "release"), "race-free"),
+    "reset, and observed by another, not released": (3, observed_by_another("acquire", "relaxed"), "race"),
+    "reset, and observed by another, not acquired": (3, observed_by_another("relaxed", "release"), "race"),
     "around too early": (3, OWN + FENCE + add(1, op="inc.u32") + last("eq", 1), "race"),
     "last to exchange": (2, OWN + FENCE + add(op="exch.b32") + last("eq", 1, TWO), "race-free"),
     "not the first to exchange": (3, OWN + FENCE + add(op="exch.b32") + last("eq", 1), "race"),

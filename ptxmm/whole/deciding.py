@@ -16,7 +16,7 @@ from ptxmm.analysis.result import Note, Status
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.formats.modules.kernel import Kernel, observed
-from ptxmm.formats.modules.launch import ACTIVE_TOGETHER, ELECT_FIRST
+from ptxmm.formats.modules.launch import ELECT_FIRST
 from ptxmm.formats.modules.module import hosts, named_test
 from ptxmm.program.condition import Term
 from ptxmm.ptx import ops
@@ -34,7 +34,7 @@ from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.launched import launched
 from ptxmm.whole.layouts import PAIRS
 from ptxmm.whole.lenient import VECTOR, model
-from ptxmm.whole.narrowing import Glanced, Varied, narrowed, refuse_order, unfound, widened
+from ptxmm.whole.narrowing import Glanced, Varied, narrowed, refuse_order, seen, unfound, widened
 from ptxmm.whole.order.clocks import Release
 from ptxmm.whole.order.history import History
 from ptxmm.whole.order.origins import Key
@@ -117,11 +117,7 @@ class Deciding:
                 self._refuse_elsewhere()
         except Stopped as stop:
             vectors = stop.word == "undecided" and any(looks(op) and len(op.dst) > 1 for op in self.machine.body)
-            done = (self.machine.body[at] for at in self.machine.executed)
-            masks = stop.word == "undecided" and any(
-                isinstance(op, ops.WarpExchange) and op.op == "activemask" for op in done
-            )
-            self.rests |= stop.rests | ({VECTOR} if vectors else set()) | ({ACTIVE_TOGETHER} if masks else set())
+            self.rests |= stop.rests | (frozenset({VECTOR}) if vectors else frozenset())
             return self._made(stop.word, stop)
         except Timeout:
             return self._made("timeout", None)
@@ -225,6 +221,8 @@ class Deciding:
         while True:
             run = self._executed()
             if not narrowed(self.machine, self.plan):
+                if run.groups and (found := seen(self.machine, self.plan)):
+                    run.order(found)
                 return run
 
     def _late(self) -> bool:

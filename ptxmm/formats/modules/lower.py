@@ -24,9 +24,10 @@ _NO_RESULT = ("st", "red", "bar", "barrier", "fence", "membar", "cp", "prefetch"
 _COPY = re.compile(r"\$[0-9]+$")
 
 
-Locate = Callable[[Place | None], tuple[Span | None, tuple[int, ...]]]
+Locate = Callable[[Place | None], tuple[Span | None, str]]
 """For a place of the source that the PTX was compiled from: the place that results name, None for that in the PTX
-itself, and the lines of the calls that were inlined, the innermost first."""
+itself, and what is said beside the instruction: the lines of the calls that were inlined, the innermost first, or where
+it is in another file."""
 
 
 class Code(Struct, frozen=True):
@@ -68,14 +69,14 @@ def lower(
             numbers[item] = count
     meant = partial(resolve, dialect=False, variables=variables, labels=numbers, isa=isa, predicates=predicates)
     wrong: list[PtxmmError] = []
-    for number, (step, (place, calls)) in enumerate(zip(steps, places, strict=True)):
+    for number, (step, (place, said)) in enumerate(zip(steps, places, strict=True)):
         cuts: list[PtxmmError] = []
         try:
             found = _resolved(step, flat, others, partial(meant, cuts=cuts))
         except PtxmmError as error:
             wrong.append(error)
             continue
-        made.append([(_placed(op, number, place, calls), why) for op, why in found])
+        made.append([(_placed(op, number, place, said), why) for op, why in found])
         for cut in cuts:
             where = step.instruction.span if place is None else place
             flat.remarks[f"line {where.line}: `{step.instruction.text}`: {cut.message}: {cut.hint}"] = None
@@ -94,13 +95,16 @@ def lower(
     return Code(tuple(body), {**flat.registers, CARRY: PREDICATE}, refused)
 
 
-def _located(steps: Sequence[Step], locate: Locate, start: Span | None) -> list[tuple[Span | None, tuple[int, ...]]]:
-    """The place of each step. One that a compiler gives no line of the source (``.loc 1 0``, a header) has that of the
-    step before it, or of the first one that has one."""
+def _located(steps: Sequence[Step], locate: Locate, start: Span | None) -> list[tuple[Span | None, str]]:
+    """The place of each step. One that a compiler gives no line of the source (``.loc 1 0``) has that of the step
+    before it, or of the first one that has one; one of another file, that of the last step of the source."""
     found = [locate(step.place) for step in steps]
-    last = next((where for where in found if where[0] is not None), (start, ()))
+    last = next((where for where in found if where[0] is not None or where[1]), (start, ""))
+    span = next((where[0] for where in found if where[0] is not None), start)
     for number, where in enumerate(found):
-        last = found[number] = where if where[0] is not None else last
+        last = where if where[0] is not None or where[1] else last
+        span = last[0] or span
+        found[number] = span, last[1]
     return found
 
 
@@ -109,11 +113,9 @@ def _jump(op: Op, starts: list[int]) -> Op:
     return op if target is None else replace(op, target=starts[target])
 
 
-def _placed(op: Op, number: int, place: Span | None, calls: tuple[int, ...]) -> Op:
-    """``op`` with its number, at a place of the source; what was inlined says where it is called."""
-    text = op.source.text
-    if place is not None and calls:
-        text += f" (called on line {', '.join(map(str, calls))})"
+def _placed(op: Op, number: int, place: Span | None, said: str) -> Op:
+    """``op`` with its number, at a place of the source, and what is ``said`` of it."""
+    text = op.source.text if place is None else op.source.text + said
     return replace(op, source=Source(op.source.span if place is None else place, text, number))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -77,9 +77,9 @@ def sizes(path: Path, launch: str | None = None) -> list[int]:
     return [0 if any(grid.threads for grid in item) else sum(grid.ctas * grid.size for grid in item) for item in grids]
 
 
-def _here(place: Place | None) -> tuple[Span | None, tuple[int, ...]]:
+def _here(place: Place | None) -> tuple[Span | None, str]:
     """Results of a module name places in the module."""
-    return None, ()
+    return None, ""
 
 
 def parse_cuda(
@@ -122,20 +122,31 @@ class _Source:
         except PtxmmError as error:
             raise _in_source(error, self.file, self.text, self.printed, self.ptx_file) from None
 
-    def locate(self, place: Place | None) -> tuple[Span | None, tuple[int, ...]]:
+    def locate(self, place: Place | None) -> tuple[Span | None, str]:
         """See ``lower.Locate``."""
-        inside: list[Place] = []
+        every: list[Place] = []
         while place is not None:
-            if Path(place.file).name == Path(self.file).name and 0 < place.line <= len(self._lines):
-                inside.append(place)
+            every.append(place)
             place = place.inlined
-        if not inside:
-            return None, ()
+        inside = [each for each in every if self._mine(each)]
+        if not inside:  # a kernel of another file, which this one includes
+            there = [each for each in every if each.file == every[-1].file and each.line > 0]
+            return None, f" (in {Path(there[0].file).name}:{there[0].line}{_calls(there[1:], ', ')})" if there else ""
         first, *calls = inside
         row = self._lines[first.line - 1]
         start = len(row) - len(row.lstrip()) + 1
         column = max(start, min(first.column, len(row)))
-        return Span(first.line, column, max(column + 1, len(row.rstrip()) + 1)), tuple(call.line for call in calls)
+        said = f" ({_calls(calls)})" if calls else ""
+        return Span(first.line, column, max(column + 1, len(row.rstrip()) + 1)), said
+
+    def _mine(self, place: Place) -> bool:
+        """Whether a place is one of this source."""
+        return Path(place.file).name == Path(self.file).name and 0 < place.line <= len(self._lines)
+
+
+def _calls(calls: Sequence[Place], before: str = "") -> str:
+    """Where what was inlined is called."""
+    return f"{before}called on line {', '.join(str(call.line) for call in calls)}" if calls else ""
 
 
 def _with_remarks(test: Test, remarks: tuple[str, ...]) -> Test:

@@ -8,6 +8,7 @@ copy of which nobody waits to be done, a proxy fence. Of all such pairs the one 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
 
 import numpy as np
@@ -409,9 +410,13 @@ class _Search:
                 return f"the {what[0]}"
 
 
+_SAID = re.compile(r" \((called on line|in [^()]*:[0-9]).*$")
+"""What the place of an instruction says beside it (``lower.Locate``)."""
+
+
 def _text(op: ops.Op) -> str:
     text: str = op.source.text
-    return " ".join(text.partition(" (called on line ")[0].split()).rstrip(";")
+    return " ".join(_SAID.sub("", text).split()).rstrip(";")
 
 
 def _line(op: ops.Op) -> int:
