@@ -11,6 +11,7 @@ from ptxmm.analysis.result import Note
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.formats.modules.launch import ACTIVE_TOGETHER
 from ptxmm.whole.deciding import Deciding
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.state import Stopped
@@ -54,6 +55,8 @@ def examined(kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Mac
         found = run.result()
     if found.answer == "race-free" and found is not first:
         return replace(told, result=_resting(first, lenient - given))
+    if found.holds is False and lenient - given == {ACTIVE_TOGETHER}:  # these are executions like all others
+        return Examined(found, run.machine, tuple(run.clues))
     if first.answer == found.answer == "race":  # what does not rest on anything comes before what does
         return Examined(replace(first, races=found.races), run.machine, tuple(run.clues))
     return told

@@ -16,7 +16,7 @@ from ptxmm.analysis.result import Note, Status
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
 from ptxmm.formats.modules.kernel import Kernel, observed
-from ptxmm.formats.modules.launch import ELECT_FIRST
+from ptxmm.formats.modules.launch import ACTIVE_TOGETHER, ELECT_FIRST
 from ptxmm.formats.modules.module import hosts, named_test
 from ptxmm.program.condition import Term
 from ptxmm.ptx import ops
@@ -117,7 +117,11 @@ class Deciding:
                 self._refuse_elsewhere()
         except Stopped as stop:
             vectors = stop.word == "undecided" and any(looks(op) and len(op.dst) > 1 for op in self.machine.body)
-            self.rests |= stop.rests | (frozenset({VECTOR}) if vectors else frozenset())
+            done = (self.machine.body[at] for at in self.machine.executed)
+            masks = stop.word == "undecided" and any(
+                isinstance(op, ops.WarpExchange) and op.op == "activemask" for op in done
+            )
+            self.rests |= stop.rests | ({VECTOR} if vectors else set()) | ({ACTIVE_TOGETHER} if masks else set())
             return self._made(stop.word, stop)
         except Timeout:
             return self._made("timeout", None)

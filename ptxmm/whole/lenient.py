@@ -21,6 +21,8 @@
   what they do behind it (9.7.14.16 says that they wait for each other, and not who copies).
 - ``warp-wait``: lanes of a warp that come to a wait for an mbarrier together ask together, and get one answer
   (9.7.14.15.16 says nothing of a warp, and a lane that asks later may ask for another phase).
+- ``active-together``: all lanes of a warp that come to an ``activemask`` execute it together (9.7.14.11 does not say
+  which are active). So it leaves executions out, and nothing else.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from types import MappingProxyType
 
 from ptxmm.analysis.claims import assuming
 from ptxmm.formats.modules.launch import (
+    ACTIVE_TOGETHER,
     ARRIVES_AGAIN,
     DESTINATION_CTA,
     ELECT_FIRST,
@@ -71,6 +74,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "(wgmma.wait_group comes between, which all threads of the warpgroup execute)",
         WARP_WAIT: f"rests on {WARP_WAIT}: assumed in the launch it is decided "
         "(lanes of a warp that come to a wait for an mbarrier together get one answer)",
+        ACTIVE_TOGETHER: f"rests on {ACTIVE_TOGETHER}: assumed in the launch it is decided "
+        "(all lanes of a warp that come to an activemask execute it together)",
         WARP_COPY: f"rests on {WARP_COPY}: assumed in the launch it gives no race "
         "(tensormap.cp_fenceproxy copies once for the warp, and its lanes meet there)",
     }

@@ -13,6 +13,7 @@ from ptxmm.formats.modules.evaluate import Half
 from ptxmm.formats.modules.grids import Grid
 from ptxmm.formats.modules.inline import Flat
 from ptxmm.formats.modules.launch import (
+    ACTIVE_TOGETHER,
     ARRIVES_AGAIN,
     DESTINATION_CTA,
     ELECT_FIRST,
@@ -39,7 +40,10 @@ from ptxmm.ptx import module_syntax as ptx
 from ptxmm.ptx.isa import names_read
 from ptxmm.ptx.ops import Sym
 
-_NAMED = (SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, WARP_WAIT, EXIT_WAITS, ARRIVES_AGAIN)
+_NAMED = (
+    SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, WARP_WAIT, EXIT_WAITS, ARRIVES_AGAIN,
+    ACTIVE_TOGETHER,
+)  # fmt: skip
 """The assumptions that every verdict names."""
 _NOWHERE = Span(1, 1, 2)
 

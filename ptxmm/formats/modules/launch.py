@@ -41,12 +41,15 @@ WARP_COPY = "warp-copy"
 """The name of the assumption that ``tensormap.cp_fenceproxy`` is one copy of its warp."""
 WARP_WAIT = "warp-wait"
 """The name of the assumption that lanes which come to a wait for an mbarrier together ask together."""
+ACTIVE_TOGETHER = "active-together"
+"""The name of the assumption that all lanes of a warp which come to an ``activemask`` execute it together."""
 EXIT_WAITS = "exit-waits"
 """The name of the assumption that a CTA does not end before bulk copies of its threads have read its memory."""
 ARRIVES_AGAIN = "arrives-again"
 """The name of the assumption that what a warp does again at a barrier before its phase is complete counts again."""
 ASSUMPTIONS = {
-    NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, WARP_WAIT, EXIT_WAITS, ARRIVES_AGAIN
+    NO_TIMEOUT, SAME_VALUE, DESTINATION_CTA, ELECT_FIRST, WGMMA_SYNC, WARP_COPY, WARP_WAIT, EXIT_WAITS, ARRIVES_AGAIN,
+    ACTIVE_TOGETHER,
 }  # fmt: skip
 """The assumptions that are no readings."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptxmm.analysis.claims import BARRIERS
+from ptxmm.formats.modules.launch import ACTIVE_TOGETHER
 from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
@@ -18,17 +19,21 @@ from ptxmm.whole.order.origins import Origin
 
 
 class Lanes:
-    """The lanes of the warps of ``state`` that wait for others."""
+    """The lanes of the warps of ``state`` that wait for others; ``lenient``: what is assumed (see there)."""
 
-    def __init__(self, state: State, leaders: Leaders, gathering: Gathering) -> None:
+    def __init__(self, state: State, leaders: Leaders, gathering: Gathering, lenient: frozenset[str]) -> None:
         self.state, self._leaders, self._gathering = state, leaders, gathering
         self._parked: dict[int, dict[int, tuple[int, int]]] = {}
         """Of each warp the lanes that wait, each with where, and for which mask."""
+        self._together = ACTIVE_TOGETHER in lenient
+        self._active: dict[tuple[int, int], dict[int, int]] = {}
+        """Of each ``activemask`` and warp how often each lane has executed it."""
+        self._timed = any(isinstance(op, ops.MbarrierInit) for op in state.body)
 
     def execute(self, op: ops.WarpBarrier | ops.WarpExchange, at: int, threads: Numbers) -> None:
         """What the lanes of a mask execute together: each waits for the others."""
         if isinstance(op, ops.WarpExchange) and op.op == "activemask":
-            self.state.assign(op.dst, threads, unknown(len(threads)))
+            self.state.assign(op.dst, threads, self._actives(at, threads))
             return
         member = self.state.operand(op.mask if isinstance(op, ops.WarpBarrier) else op.operands[-1], ops.U32, threads)
         self.state.did(at, threads, member.words)
@@ -48,6 +53,25 @@ class Lanes:
             new = zip(here.tolist(), wanted.tolist(), strict=True)
             self._parked.setdefault(warp, {}).update((thread, (at, mask)) for thread, mask in new)
             self._meet(warp)
+
+    def _actives(self, at: int, threads: Numbers) -> Value:
+        """The masks of those that execute an ``activemask`` together. Where nothing is assumed these may be any of the
+        lanes that come to it (9.7.14.11)."""
+        if not self._together:
+            return unknown(len(threads))
+        warps = np.array([*map(self.state.warp, threads.tolist())])
+        lanes, words = threads % self.state.size % WARP_SIZE, np.zeros(len(threads), np.uint64)
+        for warp in np.unique(warps).tolist():
+            here = warps == warp
+            words[here] = sum(1 << lane for lane in lanes[here].tolist())
+            times = self._active.setdefault((at, warp), {})
+            for thread in threads[here].tolist():
+                times[thread] = times.get(thread, 0) + 1
+            now = times[int(threads[here][0])]
+            if [thread for thread, count in times.items() if count >= now] != sorted(threads[here].tolist()):
+                message = "lanes of a warp come to this one after the other, so that they are not active together"
+                raise Stopped("undecided", message, at, int(threads[here][0]))
+        return Value(words, np.ones(len(threads), np.bool_))
 
     def _meet(self, warp: int) -> None:
         """Let those lanes of a warp go on whose mask is complete."""
@@ -80,6 +104,8 @@ class Lanes:
             self.state.tell("pass", ("warp", warp), 0, at, threads)
         else:
             assert isinstance(op, ops.WarpExchange)
+            if self._timed:  # they wait for each other, which orders no memory (9.7.14.9 to .14)
+                self.state.clocks.acquire(threads, [self.state.clocks.issued(threads)])
             self._gathering.meet({at: threads.tolist()})
             self._exchange(op, threads)
 

@@ -95,8 +95,8 @@ class Mbarriers:
         self._did(it, at, np.array([thread]))
 
     def _unknown(self, it: Mbarrier, thread: int) -> list[Moment]:
-        """What others did last with an mbarrier, as far as ``thread`` does not come after it."""
-        known = everything(it).known(self.state, np.array([thread]))[0].tolist()
+        """What others did last with an mbarrier, as far as ``thread`` does not come after it, in time at least."""
+        known = everything(it).known(self.state, np.array([thread]), timed=True)[0].tolist()
         return [moment for moment, comes in zip(it.last.values(), known, strict=True) if not comes]
 
     def _loose(self, it: Mbarrier, thread: int) -> list[Moment]:

@@ -28,7 +28,8 @@ class Meeting:
         self, state: State, leaders: Leaders, strong: Strong, gathering: Gathering, lenient: frozenset[str]
     ) -> None:
         self.state = state
-        self.ctas, self.lanes = CtaBarriers(state, leaders, gathering, lenient), Lanes(state, leaders, gathering)
+        self.ctas = CtaBarriers(state, leaders, gathering, lenient)
+        self.lanes = Lanes(state, leaders, gathering, lenient)
         self.clusters = ClusterBarriers(state, leaders, strong)
 
     def released(self) -> bool:
