@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Mapping
+from typing import Literal, get_args
 
 from msgspec import Struct
 
 from ptxmm.errors import PtxmmError
-from ptxmm.formats.modules.evaluate import Generic, Known, Placed, evaluate
+from ptxmm.formats.modules.evaluate import Generic, Half, Known, Placed, evaluate
 from ptxmm.formats.modules.flow import Flow
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.matrices import layouts, placed
 from ptxmm.formats.modules.objects import Object
 from ptxmm.program.shared.products import feeding, registers
+from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import names_written
 
@@ -29,6 +31,25 @@ MAX_OPEN = 8
 MAX_INSTRUCTIONS = 20_000
 
 Node = tuple[int, tuple[int, ...]]
+
+
+class Held(Struct, frozen=True):
+    """What a thread has stored in local memory, which is its own (PTX ISA 5.1.5): the ``value`` of ``size`` bytes of a
+    variable."""
+
+    place: ops.Sym
+    size: int
+    value: Known
+
+    @property
+    def key(self) -> str:
+        """Its name in an environment."""
+        return f"{_LOCAL}{self.place.name}+{self.place.offset}:{self.size}"
+
+    def meets(self, place: ops.Sym, size: int) -> bool:
+        """Whether bytes of the same variable are among its own."""
+        start, other = self.place.offset, place.offset
+        return self.place.name == place.name and other < start + self.size and start < other + size
 
 
 class Shown(Struct, frozen=True):
@@ -42,12 +63,15 @@ class Shown(Struct, frozen=True):
 Fetch = Callable[[int, ops.Sym, int], Known | None]
 """For the pc of a load, a place and a number of bytes there what it returns; None where that is not known."""
 
-Environment = dict[str, Known | Shown | Placed]
+Environment = dict[str, Known | Shown | Placed | Held]
 """The known value of a register by its name; by ``=name`` the number that a branch has shown a register to be, which
 only other branches make use of; by ``?name`` what a predicate tells of a register; by ``@name`` what a register has in
-some layouts of shared memory, which only matrix descriptors make use of."""
+some layouts of shared memory, which only matrix descriptors make use of; by ``[place`` what is in local memory."""
 
 _FACTS = "=?@"
+_LOCAL = "["
+_ELSEWHERE = (ops.Load, *get_args(ops.FenceOp), *get_args(ops.BarrierOp), ops.WarpExchange, ops.Branch, ops.Exit)
+"""What writes no local memory."""
 
 
 class Propagation:
@@ -66,6 +90,8 @@ class Propagation:
         self.ways = layouts(code.body, variables)
         # A product may only use them as they were at the last wgmma.fence: what gives them values stays where it is.
         self.stay = feeding(code.body, registers(code.body))
+        self.locals = {name for op in code.body for name in symbols(op) if variables[name].space == "local"}
+        self.pointed = any(isinstance(op, ops.ConvertAddress) and op.space == "local" for op in code.body)
         self.noted = [f"?{op.dst.name}" for op in code.body if isinstance(op, ops.SetPredicate)]
         self.most: dict[int, int] = {}
         self.rounds = MAX_ROUNDS
@@ -130,7 +156,7 @@ class Propagation:
         live = self.flow.live[pc]
         old = self.entry.get(target)
         if old is None:
-            return {name: value for name, value in out.items() if name.lstrip(_FACTS) in live}
+            return {name: value for name, value in out.items() if name[0] == _LOCAL or name.lstrip(_FACTS) in live}
         new = {name: value for name, value in old.items() if name in out and out[name] == value}
         return new if len(new) < len(old) else None
 
@@ -141,7 +167,7 @@ class Propagation:
                 found = environment.get(name)
                 if found is None and shown:
                     found = environment.get("=" + name)
-                return None if isinstance(found, Shown | tuple) else found
+                return None if isinstance(found, Shown | Held | tuple) else found
             case ops.Imm(number):
                 return number & ((1 << 128) - 1)
             case ops.Sym():
@@ -169,7 +195,11 @@ class Propagation:
         op = self.code.body[pc]
         written = names_written(op)
         holds = self.holds(environment, op.guard)
-        if not written or holds is False:
+        if holds is False:
+            return environment
+        if self.locals and not isinstance(op, (*_ELSEWHERE, *ops.COMPUTING)):
+            environment = self.stored(pc, environment, holds is True)
+        if not written:
             return environment
         found = {} if pc in self.code.refused else self.computed(pc, environment)
         out = self.without_facts(environment, written)
@@ -184,6 +214,45 @@ class Propagation:
         if holds and not found and pc not in self.code.refused:
             out |= self._layouts(op, environment)
         return out
+
+    def stored(self, pc: int, environment: Environment, holds: bool) -> Environment:
+        """``environment`` after what the instruction at ``pc`` writes in local memory, if it ``holds`` or perhaps."""
+        op = self.code.body[pc]
+        out = environment.copy()
+        here = [fact for fact in environment.values() if isinstance(fact, Held)]
+        for touch in ops.touched(op):
+            start = self.local(touch.space, touch.address, environment)
+            if start is False:
+                continue
+            for fact in here:
+                if start is None or touch.size is None or fact.meets(start, touch.size) or pc in self.code.refused:
+                    out.pop(fact.key, None)
+        if isinstance(op, ops.Store) and holds and op.scope is None and pc not in self.code.refused:
+            size, start = op.type.bytes, self.local(op.space, op.address, environment)
+            for number, operand in enumerate(op.values if start else ()):
+                assert start
+                value = self.value(environment, operand)
+                if isinstance(value, int) and size <= 8:
+                    value &= (1 << op.type.bits) - 1
+                elif size != 8 or isinstance(value, Half):
+                    value = None
+                if value is not None:
+                    held = Held(ops.Sym(start.name, start.offset + number * size), size, value)
+                    out[held.key] = held
+        return out
+
+    def local(
+        self, space: str | None, address: ops.Address, environment: Environment
+    ) -> ops.Sym | Literal[False] | None:
+        """The place in local memory that an address of a ``space`` is; False if it is in none, None if it may be in
+        any."""
+        base = self.value(environment, address.base)
+        place = base.place if isinstance(base, Generic) else base
+        if isinstance(place, ops.Sym) and place.name not in self.locals:
+            return False
+        if isinstance(place, ops.Sym) and isinstance(base, Generic) == (space is None):
+            return ops.Sym(place.name, place.offset + address.offset)
+        return None if space == "local" or (space is None and self.pointed) else False
 
     def _layouts(self, op: ops.Op, environment: Environment) -> Environment:
         """The registers of which ``op`` makes addresses that are known in some layouts."""
@@ -209,7 +278,9 @@ class Propagation:
         found: dict[str, Known] = {}
         size = op.type.bytes
         for number, register in enumerate(op.dst):
-            value = self.fetch(pc, ops.Sym(start.name, start.offset + op.address.offset + number * size), size)
+            place = ops.Sym(start.name, start.offset + op.address.offset + number * size)
+            held = environment.get(Held(place, size, 0).key) if op.scope is None else None
+            value = held.value if isinstance(held, Held) else self.fetch(pc, place, size)
             if value is None:
                 return {}
             if register is not None:
@@ -298,7 +369,7 @@ class Propagation:
         """Whether the branch back from ``node`` to ``header`` is one of a loop that is left in the result."""
         prefix = self.outer(node, header)
         before = self.entry.get((header, (*prefix, number)), {})
-        if all(out.get(name) == value for name, value in before.items()):
+        if all(out.get(name) == value for name, value in before.items() if name[0] != _LOCAL):
             return True
         most = self.most.get(header, MAX_OPEN if (header, prefix) in self.open else self.rounds)
         return number + 1 >= most

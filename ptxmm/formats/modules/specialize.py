@@ -21,7 +21,7 @@ from ptxmm.formats.modules.flow import Flow, live_registers, matters
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.matrices import matrices
 from ptxmm.formats.modules.objects import Object
-from ptxmm.formats.modules.propagate import Environment, Fetch, Node, Propagation, Shown
+from ptxmm.formats.modules.propagate import Environment, Fetch, Held, Node, Propagation, Shown
 from ptxmm.formats.modules.prune import pruned
 from ptxmm.formats.modules.rows import Lanes, fragments
 from ptxmm.formats.text import at
@@ -233,9 +233,9 @@ class _Emission:
         found = fragments(op, node, self.lane, self.lanes, self.variables)
         return replace(op, address=found[0], fragments=found)
 
-    def move(self, name: str, value: Known | Shown | Placed, source: ops.Source) -> ops.Op:
+    def move(self, name: str, value: Known | Shown | Placed | Held, source: ops.Source) -> ops.Op:
         """Give a register the value that is known of it."""
-        assert not isinstance(value, Shown | tuple)
+        assert not isinstance(value, Shown | Held | tuple)
         type_ = self.code.registers[name]
         plain = ops.Type("b", type_.bits) if type_.kind != "pred" else type_
         if isinstance(value, Generic):
