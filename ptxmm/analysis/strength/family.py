@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.analysis.property import Requirement
 from ptxmm.analysis.strength.likely import Pairs, unordered
 from ptxmm.analysis.strength.units import aligned
+from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model
-from ptxmm.engines.result import Limits, Witness
+from ptxmm.engines.result import Limits, Observed, Witness, observing
 from ptxmm.engines.symbolic.problem import next_grid
 from ptxmm.engines.symbolic.strengths import Strengths, Unwanted
+from ptxmm.program.condition import terms
 from ptxmm.program.edit import edited
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.shared import convergence
 from ptxmm.program.shared.control import control_flow
 from ptxmm.program.shared.launches import held
+from ptxmm.program.shared.polls import without_repeats
 from ptxmm.program.test import Placement, Test, Thread
 from ptxmm.program.unspecified.unknown import assignments
 from ptxmm.program.variation import Variation
 from ptxmm.ptx.ops import Branch, Op
+
+
+class Shown(Struct, frozen=True):
+    """An unwanted execution of ``test`` under ``model``, and what was ``unwanted`` of it; the test is a program with
+    some values of unknown memory, or with threads that are held back."""
+
+    test: Test
+    model: Model
+    unwanted: Unwanted
+    witness: Witness
 
 
 class Family:
@@ -63,11 +77,19 @@ class Family:
             return self._own[on]
         return self._unwanted(on) is None
 
+    def shown(self) -> Shown | None:
+        """An unwanted execution of ``test``, which has no variations; None if there is none. Raises ``Timeout``."""
+        found = self._unwanted(frozenset())
+        if found is None:
+            return None
+        test, unwanted = self._parts[found[0]]
+        return Shown(test, self._given[0], unwanted, found[1])
+
     def unordered(self) -> Pairs | None:
         """The conflicting instructions that are not ordered in some unwanted execution of ``test``, which has no
         variations; None if it has no such execution. Raises ``Timeout``."""
-        found = self._unwanted(frozenset())
-        return None if found is None else unordered(self._parts[found[0]][0], self._given[0], found[1])
+        shown = self.shown()
+        return None if shown is None else unordered(shown.test, shown.model, shown.witness)
 
     def more(self, on: frozenset[Switch]) -> frozenset[Switch] | None:
         """A larger set of switches that is not enough, or None if there is none. Raises ``Timeout``."""
@@ -95,9 +117,15 @@ class Family:
         model, required = self._given
         every = bool(self._variations)  # lanes that are alike differ once one is weakened
         unwanted = replace(required.unwanted, proposition=None, deadlock=False)  # of which such executions show nothing
-        tests = [assigned.test for assigned in assignments(self._test, every=every)]
+        named = () if required.bad is None else terms(required.bad)
+        test = self._test if every else self._shorter(observing(named))
+        tests = [assigned.test for assigned in assignments(test, named, every)]
         yield from ((test, required.unwanted) for test in tests)
         yield from ((part, unwanted) for test in tests for part in held(test, next_grid(model)))
+
+    def _shorter(self, named: Observed) -> Test:
+        """The program without what makes no difference to it; to a weaker one it may."""
+        return settle_uninitialised(without_repeats(self._test, named.registers), self._given[0], self._limits, named)
 
     def _forms(self, on: frozenset[Switch]) -> dict[Site, Op | None]:
         return {site: variation.at(on) for site, variation in self._variations.items()}

@@ -8,12 +8,13 @@ from heapq import heappop, heappush
 from msgspec import Struct, field
 
 from ptxmm.analysis.strength.changes import Change, Costs
-from ptxmm.analysis.strength.family import Family
+from ptxmm.analysis.strength.family import Family, Shown
 from ptxmm.analysis.strength.joint import Agenda, Chosen, Combined, all_changes, combined, groups, projected, subsets
 from ptxmm.analysis.strength.likely import Pairs, nearest, separated
 from ptxmm.analysis.strength.structure import Step
 from ptxmm.analysis.strength.sufficient import MinimalSets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
+from ptxmm.analysis.strength.trials import Trials
 from ptxmm.cat.ir import Coverage
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
@@ -21,8 +22,8 @@ from ptxmm.program.variation import Variation
 
 _LIKELY, _TOGETHER = 24, 3
 """So many of the most likely steps are tried first, and so many of them together."""
-_MANY, _NEAREST = 20, 8
-"""Where a program has so many switches, so many of those that are likeliest to order something are tried first."""
+_MANY = 20
+"""Where so many instructions vary or can be made stronger, some are looked for before the problem of all is made."""
 
 
 class Repair(Struct, frozen=True):
@@ -116,19 +117,26 @@ class Repairs:
             _, kept, left = min(short, key=lambda item: item[:2])
 
     def likely_orders(self) -> Iterator[Repair]:
-        """One by the order, scope or fence that is likeliest to order what is not ordered in an unwanted execution, of
-        a program with so many strengths that the problem of all of them takes long; each is tried in a problem of its
-        own. As of ``likely``."""
+        """One by orders, scopes and fences, of a program in which so many instructions vary that the problem of all
+        takes long; those come first that are likeliest to order what is not ordered in an unwanted execution. As of
+        ``likely``."""
         (program,) = combined(self._test, self._steps, ())
         item = self._item(program)
-        left = self._unordered(program) if len(item.weights) >= _MANY else None
-        given = item.everything.given
-        for switch in nearest(item.everything, item.weights, left)[:_NEAREST] if left else ():
-            self._check()
-            self.tried += 1
-            if self._problem(0, item.everything.program(given | {switch}), {}).suffices(frozenset()):
-                yield self._repair(item, frozenset((switch,)))
-                return
+        many = max(len(item.everything.forms), len(item.weights)) >= _MANY
+        left = self._unordered(program) if many else None
+        if left is None:
+            return
+        near = nearest(item.everything, item.weights, left)
+        # An execution that is known says nothing of the order of a fence.sc that it does not have.
+        far = (s for s in sorted(item.weights, key=lambda s: item.weights[s]) if item.everything.step(s) != "sc")
+        added = Trials(item.everything, self._shown).least(tuple(dict.fromkeys((*near, *far))))
+        if added is not None:
+            yield self._repair(item, added)
+
+    def _shown(self, program: Test) -> Shown | None:
+        self._check()
+        self.tried += 1
+        return self._problem(0, program, {}).shown()
 
     def _enough(self, chosen: Chosen) -> bool:
         """Whether some steps are a repair alone."""

@@ -72,7 +72,7 @@ def _stronger(kernels: Sequence[Kernel], unit: Unit, costs: Costs) -> Iterator[S
     if first is None:
         return
     for number, (form, needs) in enumerate(first.forms):
-        if form is None or needs <= first.given:
+        if form is None or not needs > first.given:
             continue
         made = [each.forms[number][0] for each in forms if each is not None and each.steps == first.steps]
         kept = [op for op in made if op is not None]
