@@ -103,6 +103,14 @@ def test_both_accesses_strong_is_no_repair() -> None:
     assert changed and not any(old and old.startswith(("st.global", "ld.global")) for old in changed)
 
 
+def test_a_launch_of_which_a_claim_fails_is_not_repaired(tmp_path: Path) -> None:
+    name = "mp_fence_relaxed.wrong_no_producer_fence"
+    for suffix in (".cu", ".ptx"):
+        (tmp_path / f"k{suffix}").write_text((CUDA / f"{name}{suffix}").read_text().replace("out == 42", "out == 43"))
+    found = answer(tmp_path / "k.ptx")
+    assert found.holds is False and found.tried > 10 and not found.repairs
+
+
 def test_branches_go_where_they_went() -> None:
     """A launch without an instruction that has no effect is answered as it is."""
     (launched,) = kernels(CUDA / "tma_load_pipeline.ptx")

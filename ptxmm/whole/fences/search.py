@@ -133,15 +133,16 @@ class _Search:
             time.perf_counter() - self.start,
         )  # fmt: skip
 
-    def _changed(self, edits: Edits) -> _Answered:
-        """The answer about the launch with some of its instructions changed."""
+    def _changed(self, edits: Edits, repair: bool = False) -> _Answered:
+        """The answer about the launch with some of its instructions changed; no claim at all fails of one that is to
+        be a ``repair``."""
         self.tried += 1
         found = examined(edited(self.kernels, edits), self.file, self.limits, self.machine).result
         if not found.holds:
             return _Answered(found.holds, _why(found))
         kept = [claim for claim in found.claims if claim.condition in self.claims]
         for holds, word in ((False, "fails"), (None, "is not decided")):
-            for claim in kept:
+            for claim in found.claims if repair and holds is False else kept:
                 if claim.holds is holds:
                     return _Answered(holds, f"the claim {claim.condition} {word}")
         return _Answered(True, "")
@@ -229,7 +230,7 @@ class _Search:
             if self._is_late() or self.tried >= _TRIED:
                 self.notes.append(Note("bound", "the search has come to its bound: there may be more repairs"))
                 break
-            if self._changed(edits).holds:
+            if self._changed(edits, repair=True).holds:
                 enough.append(chosen)
                 changes = tuple(every[n].change for n in sorted(chosen))
                 self.repairs.append(WholeRepair(cost, changes))
