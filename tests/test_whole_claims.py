@@ -6,13 +6,20 @@ import json
 import random
 import re
 import time
+from collections.abc import Generator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.result import Outcome
+from ptxmm.cli import tasks
+from ptxmm.cli.checking import Checking
+from ptxmm.cli.inputs import Job
+from ptxmm.cli.options import Engine
+from ptxmm.cli.settings import Settings
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.formats.modules.read import kernels, parse_ptx
@@ -20,7 +27,7 @@ from ptxmm.whole.analysis import whole
 from ptxmm.whole.result import WholeResult
 from tests import random_whole
 from tests.commands import Run
-from tests.support import model_named
+from tests.support import ROOT, model_named
 
 
 def judged(path: Path, text: str, seconds: float = 20) -> WholeResult:
@@ -340,5 +347,29 @@ def test_check_of_many_threads(
     text = launch("races = 'none'", body, grid=grid or 1, threads=threads)
     path.write_text(text if grid else text.replace("block = 32", "block = 16"))
     ran = run_command("check", "--timeout", "3", str(path))
-    assert ("(--whole)" in ran.out) is whole, ran
+    assert ("threads: one execution" in ran.out) is whole, ran
     assert ran.code == 0 or not whole
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("cuda_counting_semaphore.wrong_block_scope", [None, False]),
+        ("cuda_counting_semaphore", [None, True]),
+        ("block_vote", [None, None]),  # of which some threads run
+    ],
+)
+def test_what_took_too_long(name: str, holds: list[bool | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the search ends with its time, one execution of all threads is asked."""
+
+    def late(work: Checking, job: Job, settings: Settings) -> Generator[Any, None, Any]:
+        return work.expired(job, settings.timeout)
+        yield
+
+    monkeypatch.setattr(tasks, "run", late)
+    work = Checking(Engine.auto, False, "none")
+    told: list[Any] = list(tasks._file(work, Settings(), ROOT / "tests" / "cuda" / f"{name}.ptx", 0))
+    plan, *reports = told
+    assert [report.holds for report in reports] == holds, reports
+    assert all((report.engine == "whole") == (report.holds is not None) for report in reports)
+    assert {item.expired.status for item in plan} == {"timeout"}

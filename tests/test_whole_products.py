@@ -5,12 +5,18 @@ from __future__ import annotations
 import time
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ptxmm.analysis.result import Failure
+from ptxmm.cli import tasks
+from ptxmm.cli.checking import Checking
+from ptxmm.cli.options import Engine
+from ptxmm.cli.settings import Settings
 from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError
 from ptxmm.formats.modules.read import kernels, parse_ptx
@@ -357,6 +363,8 @@ STRUCTURE = """\
 // ptxmm: [objects]
 // ptxmm: in = {{ type = "u32", count = 64, init = 3, align = 128 }}
 // ptxmm: map = {{ tensormap = {{ target = "in", type = "u32", box = [32], dims = [64] }} }}
+// ptxmm: [check]
+// ptxmm: races = "none"
 .visible .entry k(.param .align 64 .b8 p[256])
 {{
     .reg .pred %p<4>;
@@ -396,6 +404,13 @@ def test_a_tensor_map_in_a_structure(offset: int, word: str, tmp_path: Path) -> 
     assert whole(kernel, str(path), Limits(deadline=time.monotonic() + 20)).answer == word
     with pytest.raises(PtxmmError, match="by `check --whole` only"):
         parse_ptx(path.read_text(), str(path))
+    path.write_text(path.read_text().replace("block = 32", "block = 16"))  # of so few executions are listed first
+    told: list[Any] = list(tasks._file(Checking(Engine.auto, False, "none"), Settings(), path, 0))
+    plan, *reports = told
+    if word == "race-free":
+        assert [(report.engine, report.holds) for report in reports] == [("whole", True)]
+    else:
+        assert all(isinstance(report, Failure) for report in (*plan, *reports))
 
 
 def test_a_tensor_map_in_a_structure_that_is_none(tmp_path: Path) -> None:

@@ -42,6 +42,26 @@ class Checking(Struct, frozen=True):
 
         return unlisted(file, settings)
 
+    def rests(self, file: Path, settings: Settings) -> bool:
+        """Of a kernel all of whose threads run."""
+        if file.suffix not in SOURCES or self.engine is not Engine.auto or self.all_readings or self.report:
+            return False
+        from ptxmm.cli.whole import listable
+
+        return listable(file, settings)
+
+    def refused(self, file: Path, settings: Settings) -> list[Result] | None:
+        """The verdicts of one execution of all threads, if these are any."""
+        from ptxmm.cli.whole import followed
+
+        return followed(file, settings)
+
+    def otherwise(self, report: Result, file: Path, settings: Settings) -> Result:
+        """The verdict of one execution of all threads, if that decides."""
+        from ptxmm.cli.whole import decided
+
+        return decided(report, file, settings)
+
     def expired(self, job: Job, seconds: float) -> Result:
         """The result of a check that was ended from outside after ``seconds``."""
         return _expired(self.engine, job, seconds)

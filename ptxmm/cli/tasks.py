@@ -48,10 +48,23 @@ class Work(Protocol[T_co]):
 
 @runtime_checkable
 class Instead(Protocol):
-    """Work that can do without the tests of some files."""
+    """Work that can do without the tests of some files, or without an end of the work on them."""
 
     def instead(self, file: Path, settings: Settings) -> list[Any] | None:
         """The results for a file whose tests are not to be read, None for others. May raise ``PtxmmError``."""
+        ...
+
+    def rests(self, file: Path, settings: Settings) -> bool:
+        """Whether the last quarter of the time for each test of a file is for ``otherwise``, and ``refused`` is asked
+        where its tests are not supported."""
+        ...
+
+    def refused(self, file: Path, settings: Settings) -> list[Any] | None:
+        """The results for a file whose tests are not supported, None where there are none either."""
+        ...
+
+    def otherwise(self, report: Any, file: Path, settings: Settings) -> Any:
+        """What is told in the place of a ``report`` that the time was over."""
         ...
 
 
@@ -168,8 +181,15 @@ def _file(
     work: Work[T], settings: Settings, file: Path, done: int
 ) -> Generator[T | Failure | Part[T] | Sequence[Any], bool, None]:
     """Read a file and work on its tests. See ``workers.Step``."""
-    settings = replace(settings, printed={})
-    if isinstance(work, Instead) and (told := _instead(work, file, settings)) is not None:
+    settings, found = replace(settings, printed={}), list[Job | Failure]()
+    told = _instead(work, file, settings) if isinstance(work, Instead) else None
+    rests = told is None and isinstance(work, Instead) and work.rests(file, settings)
+    if told is None:
+        found = list(jobs(file, settings, work.stated_models))
+    if rests and found and all(isinstance(item, Failure) and item.error.kind == "unsupported" for item in found):
+        assert isinstance(work, Instead)
+        told = work.refused(file, settings)
+    if told is not None:
         yield [
             item if isinstance(item, Failure) else Planned(item.file, item.test, "", item.model, len(told) > 1, item)
             for item in told
@@ -178,7 +198,6 @@ def _file(
             while (yield item):
                 pass
         return
-    found = list(jobs(file, settings, work.stated_models))
     if any(isinstance(item, Job) for item in found):
         import_module("ptxmm.engines.symbolic.solve")  # loading this is not for the time of a test
     plan: list[Planned[T] | Failure] = []
@@ -190,10 +209,23 @@ def _file(
             plan.append(Planned(item.test.file, item.test.name, item.test.text, item.model, item.several, stand_in))
     yield plan
     for item in found[done:]:
-        report = item if isinstance(item, Failure) else (yield from run(work, item, settings))
+        report = item if isinstance(item, Failure) else (yield from _told(work, item, file, settings, rests))
         while (yield report):
             assert isinstance(item, Job)
-            report = yield from run(work, item, settings)
+            report = yield from _told(work, item, file, settings, rests)
+
+
+def _told(
+    work: Work[T], job: Job, file: Path, settings: Settings, rests: bool
+) -> Generator[Part[T], None, T | Failure]:
+    """As ``run``, and what ``work`` tells ``otherwise`` where the time is over, if it ``rests`` on that."""
+    if not rests:
+        return (yield from run(work, job, settings))
+    report = yield from run(work, job, replace(settings, timeout=settings.timeout * 3 / 4))
+    if isinstance(work, Instead) and not isinstance(report, Failure) and is_timeout(report):
+        told: T = work.otherwise(report, file, replace(settings, timeout=settings.timeout / 4))
+        return told
+    return report
 
 
 def _instead(work: Instead, file: Path, settings: Settings) -> list[Any] | None:

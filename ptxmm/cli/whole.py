@@ -129,6 +129,47 @@ def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
     return [replace(claim, notes=(note, *claim.notes)) for claim in claims]
 
 
+def listable(file: Path, chosen: Settings) -> bool:
+    """Whether all threads of every launch of a source run where all executions are listed, so that one execution of
+    them may decide what takes too long otherwise."""
+    from ptxmm.formats.modules.read import sizes
+
+    if chosen.models or chosen.readings or chosen.without:
+        return False
+    try:
+        return all(sizes(file, chosen.launch))
+    except PtxmmError:
+        return False  # it is told where the tests are read
+
+
+def followed(file: Path, chosen: Settings) -> list[Result] | None:
+    """The verdicts on the claims of the launches of a source whose executions cannot be listed; None where one
+    execution of all threads decides none of them."""
+    try:
+        found = [
+            claim for result in results(file, replace(chosen, timeout=chosen.timeout / 2)) for claim in result.claims
+        ]
+    except PtxmmError:
+        return None
+    note = Note("kernel", "its executions cannot be listed: one execution of all threads was asked (--whole)")
+    told = [replace(claim, notes=(note, *claim.notes)) for claim in found]
+    return told if any(claim.holds is not None for claim in found) else None
+
+
+def decided(report: Result, file: Path, chosen: Settings) -> Result:
+    """The verdict of one execution of all threads on what ``report`` left open; ``report`` where that has none."""
+    try:
+        found = [claim for result in results(file, chosen) for claim in result.claims]
+    except PtxmmError:
+        return report
+    names = report.test, report.quantifier, report.condition
+    same = [each for each in found if (each.test, each.quantifier, each.condition) == names and each.holds is not None]
+    if len(same) != 1:
+        return report
+    note = Note("kernel", "the search took too long: one execution of all threads was asked (--whole)")
+    return replace(same[0], notes=(note, *same[0].notes))
+
+
 def results(file: Path, chosen: Settings) -> list[WholeResult]:
     """The result of each launch of a file. Raises ``PtxmmError``."""
     from ptxmm.whole.analysis import whole

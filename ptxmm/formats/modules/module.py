@@ -71,7 +71,8 @@ def _launched(
     for kernel in kernels:
         for item in kernel.variables.values():
             if item.space == "param" and len(item.initial or ()) > 1 and any(map(_is_map, item.initial or ())):
-                message, hint = "a tensor map in a structure is followed by `check --whole` only", "make it a parameter"
+                message = "a tensor map in a structure is followed by `check --whole` only"
+                hint = "make it a parameter, or let all threads run: then `ptxmm check` asks one execution of them"
                 raise launch.error(kernel.grid.spans["args"], message, "unsupported", hint)
         if kernel.grid.open:
             kernel, some = represented(kernel, pruned(kernel.code, ()), variables)
