@@ -124,6 +124,14 @@ def observed_by_another(sem: str, release: str) -> str:
     return f"setp.eq.u32 %p7, %r2, 2; @%p7 bra Q; @%p2 bra P; {COUNT}ret; {here}{there}"
 
 
+def locked(release: str, acquire: str) -> str:
+    """A ticket lock: who has it next depends on the schedule, and what it protects is seen in any."""
+    turn = wait("ne", "%r5", at=4).replace("acquire", acquire)
+    return (
+        add() + turn + f"ld.global.u32 %r6, [%d1]; {OWN}add.u32 %r5, %r5, 1; st.{release}.gpu.global.u32 [%d2+4], %r5; "
+    )
+
+
 BITS = "mov.u32 %r7, 1; shl.b32 %r7, %r7, %r2; " + OWN + FENCE + add("%r7", op="or.b32") + "or.b32 %r5, %r5, %r7; "
 ONE_TO_THREE = "add.u32 %r7, %r2, 1; " + OWN + FENCE + add("%r7") + "add.u32 %r5, %r5, %r7; "
 OTHERS = "@%p1 bra A; {0}ret; A: " + OWN + FENCE + "red.relaxed.gpu.global.add.u32 [%d2], 1; "
@@ -159,6 +167,9 @@ CASES = {
     "reset, and observed by another": (3, observed_by_another("acquire", "release"), "race-free"),
     "reset, and observed by another, not released": (3, observed_by_another("acquire", "relaxed"), "race"),
     "reset, and observed by another, not acquired": (3, observed_by_another("relaxed", "release"), "race"),
+    "a lock": (2, locked("release", "acquire"), "undecided"),
+    "a lock, not released": (2, locked("relaxed", "acquire"), "race"),
+    "a lock, not acquired": (2, locked("release", "relaxed"), "race"),
     "around too early": (3, OWN + FENCE + add(1, op="inc.u32") + last("eq", 1), "race"),
     "last to exchange": (2, OWN + FENCE + add(op="exch.b32") + last("eq", 1, TWO), "race-free"),
     "not the first to exchange": (3, OWN + FENCE + add(op="exch.b32") + last("eq", 1), "race"),

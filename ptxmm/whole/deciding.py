@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from ptxmm.analysis.result import Note, Status
@@ -151,9 +152,11 @@ class Deciding:
             if self.plan.exact:
                 one.refuse_ended()
                 self._delay()
-        except Stopped as failed:  # perhaps there is no execution in which all of that is found
+        except Stopped as failed:
+            if one is None and not chosen and not last and failed.word == "undecided" and (races := self._plain()):
+                return races
             if not chosen or failed.word != "undecided":
-                raise
+                raise  # else there perhaps is no execution in which all of that is found
         self._ordered &= not self.machine.strong.logs
         elects = bool(self.machine.leaders.lanes)
         elects &= ELECT_FIRST not in self.machine.lenient
@@ -365,13 +368,38 @@ class Deciding:
         explain = self._explained(run) if sure and self._explains else None
         return tuple(self._race(run, pair, count, explain) for pair, count in sure[:_MOST])
 
+    def _plain(self) -> tuple[WholeRace, ...]:
+        """The races of an execution that can't be followed to its end, or of the same one in which values are what they
+        are, whatever they depend on. What comes behind orders nothing that is there already, so that each execution
+        that begins so has them."""
+        machine, plan = self.machine, self.plan
+        if races := self._begun():
+            return races
+        self.plan = follow(steps=_MORE * machine.steps + _FEW)
+        self.plan.plain = True
+        self.machine = Machine(self.launch, self.plan, self.waiting, machine, self._layout)
+        with suppress(Stopped):
+            self.machine.run(self.limits)
+        if races := self._begun():
+            return races
+        self.machine, self.plan = machine, plan
+        return ()
+
+    def _begun(self) -> tuple[WholeRace, ...]:
+        """The races of an execution as far as it is followed."""
+        try:
+            return self._sure(Executed(self.machine, self.limits))
+        except Stopped:
+            return ()
+
     def _explained(self, run: Executed) -> Callable[[int, int], Nearly] | None:
         """What tells of a race of this execution, which is done once more with its history, how it is almost ordered;
         None if there is no time for that."""
         machine = Machine(self.launch, self.plan, self.waiting, self.machine, self._layout)
         machine.history = History(machine.clocks, machine.trace)
         try:
-            machine.run(self.limits)
+            with suppress(Stopped):  # as the execution did of which this is told
+                machine.run(self.limits)
         except Timeout:
             return None
         self.told = machine

@@ -123,7 +123,7 @@ class Machine(Accessing):
             threads = np.flatnonzero(runs & (self.pc == at))
             limits.check()
             self.steps += 1
-            if self.plan.chosen and self.steps > self.plan.steps:
+            if (self.plan.chosen or self.plan.plain) and self.steps > self.plan.steps:
                 message = "what looks find decides how often this is executed, perhaps for ever"
                 raise Stopped("undecided", message, at, int(threads[0]))
             if self.history is not None:

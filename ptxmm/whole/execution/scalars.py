@@ -177,8 +177,9 @@ class Scalars:
         orderless = op.op in ORDERLESS and op.type.kind not in ("f", "bf")
         same = ORDERLESS.index(op.op) + 1 + 8 * op.type.signed if orderless else _OTHER
         found: dict[int, Origin] = {}
+        given = unknown(len(threads))
         self.machine.kept.forget(places, size)
-        if self._alone and op.op != "cas" and self.machine.history is None:
+        if self._alone and op.op != "cas" and self.machine.history is None and not self.machine.plan.plain:
             self._change(op, at, places, threads, value, same)
             return
         for number, place in enumerate(places.tolist()):
@@ -190,6 +191,7 @@ class Scalars:
                 key = self.machine.strong.read("atomic", at, location, thread, level, op.sem in ("acquire", "acq_rel"))
                 if old is not None:
                     found[thread] = Result(key, old)
+                    given.words[number], given.known[number] = old, self.machine.plan.plain
             swapped = self._swapped(op, old, thread)
             self.machine.trace.add(at, READ if swapped is False else ATOMIC, here, size, threads[number : number + 1])
             if swapped is False:
@@ -198,18 +200,20 @@ class Scalars:
             before = set(self.machine.changed[place : place + size].tolist())
             certain = bool(known[0] and value.known[number] and orderless and before <= {0, same})
             word = arithmetic.compute(op.op, op.type, int(words[0]), int(value.words[number])) if certain else 0
-            self.machine.memory.store(here, size, np.array([word], np.uint64), np.array([certain]))
-            self.machine.changed[place : place + size] = same
             operand = int(value.words[number]) if value.known[number] and (op.op != "cas" or swapped) else None
             new = operand if swapped else None
             if old is not None and operand is not None and not swapped and op.type.kind not in ("f", "bf"):
                 new = arithmetic.compute(op.op, op.type, old, operand)
+            if self.machine.plan.plain and new is not None:
+                word, certain = new, True
+            self.machine.memory.store(here, size, np.array([word], np.uint64), np.array([certain]))
+            self.machine.changed[place : place + size] = same
             change = op.op, op.type, operand
             self.machine.tell("write", ("flag", place), size, at, threads[number : number + 1])
             self.locations.written(location, thread, new, level, op.sem in ("release", "acq_rel"), change)
         for register in op.dst:
-            self.machine.assign(register, threads, unknown(len(threads)))
-            if register is not None:
+            self.machine.assign(register, threads, given)
+            if register is not None and not self.machine.plan.plain:
                 self.machine.origins.setdefault(register.name, {}).update(found)
 
     def _vector(self, op: ops.Atomic, at: int, threads: Numbers) -> None:

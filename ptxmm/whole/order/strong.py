@@ -144,7 +144,7 @@ class Plan(Struct):
     late reads whatever depends on them (None: all that they find); ``open``: bytes whose values are not known, as they
     may race without these. ``left``: of loops that wait, and registers that they leave different, what these are by
     what the last look has found. ``chosen``: what glances find, of all that they may; then nobody takes more than so
-    many ``steps``."""
+    many ``steps``. ``plain``: of this one execution, values are what they are, and nothing is kept of others."""
 
     exact: bool
     allowed: dict[tuple[Key, int], frozenset[Release]]
@@ -160,6 +160,7 @@ class Plan(Struct):
     chosen: Mapping[Glance, Chosen] = _ALL
     steps: int = 0
     sequential: bool = False
+    plain: bool = False
 
 
 def follow(
