@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from ptxmm.analysis.instruction import bound_reached
 from ptxmm.analysis.outcomes import check
 from ptxmm.analysis.races import races
 from ptxmm.engines.result import Limits
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.active import untried_masks, with_masks
-from ptxmm.ptx.ops import Imm, WarpExchange
+from ptxmm.ptx.ops import Branch, Imm, WarpExchange
 from tests.decided import decided_tests
 from tests.kernels import launched
 from tests.support import model_named, parse_one
@@ -101,3 +102,13 @@ exists (x == 1)
     both = parse_one(text.format("activemask.b32 r0", "mov.u32 r1, r0"))
     assert {o.satisfies for o in check(both, model, engine="both").outcomes} == {False, True}
     assert races(both, model, limits=Limits()).race_free is False
+
+
+@pytest.mark.parametrize(("vote", "told"), [("vote.sync.any.pred %p2, %p2, 3;", True), ("", False)])
+def test_lanes_that_go_round_by_what_they_tell_each_other(vote: str, told: bool) -> None:
+    """No bound need be enough there, and the note says what would be."""
+    body = f"L: atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p2, %r3, 9; {vote} @%p2 bra L;"
+    (test,) = kernel(body, "exists (x[0] == 99)")
+    (back,) = [pc for pc, op in enumerate(test.threads[0].body) if isinstance(op, Branch)]
+    assert ("need not be enough" in bound_reached(test, 3)) is told
+    assert ("need not be enough" in bound_reached(test, 3, [(0, back)])) is told

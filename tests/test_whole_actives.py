@@ -80,3 +80,20 @@ def test_what_is_ordered(body: str, word: str, tmp_path: Path) -> None:
         told = [note.text.partition(":")[0] for note in open_.notes]
         # An execution in which all come together is one of all.
         assert (open_.answer, told) == ((word, []) if word == "race" else ("undecided", ["rests on active-together"]))
+
+
+@pytest.mark.parametrize(
+    ("made", "open_"),
+    [
+        ("mov.b64 %d2, %d1;", False),
+        ("cvta.to.global.u64 %d3, %d1; add.u64 %d2, %d3, 8;", False),
+        ("mul.wide.u32 %d3, %r1, 4; add.u64 %d2, %d1, %d3;", True),
+        ("mov.b64 %d2, %d1; @%q0 mov.b64 %d2, b;", True),
+    ],
+)
+def test_whether_lanes_have_the_same_address(made: str, open_: bool, tmp_path: Path) -> None:
+    """A match of one address is the same wherever that is, of several it may not be."""
+    text = f"{HEAD.format(lanes=2, count=1)}{made} match.any.sync.b64 %r5, %d2, 3; popc.b32 %r6, %r5; ret;\n}}\n"
+    found = answer(tmp_path / "k.ptx", text)
+    assert found.answer == "race-free", found
+    assert any("where its variables lie" in note.text for note in found.notes) is open_, found

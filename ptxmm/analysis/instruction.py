@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ptxmm.analysis.result import Instruction
+from ptxmm.program.graph import graph_of, natural_loops
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Op
+from ptxmm.ptx.ops import Op, WarpExchange
 
 
 def written(op: Op) -> str:
@@ -37,4 +38,18 @@ def bound_reached(test: Test, unroll: int, loops: Iterable[tuple[int, int]] = ()
     """That ``loops``, backward branches as (thread, index in its body), went on beyond the bound."""
     places = dict.fromkeys(str(instruction(test, thread, pc)) for thread, pc in sorted(loops))
     named = f" ({', '.join(places)})" if places else ""
-    return f"a loop goes on after {unroll} backward branches{named}; --unroll takes a higher bound"
+    text = f"a loop goes on after {unroll} backward branches{named}; --unroll takes a higher bound"
+    wanted = {*loops}
+    for number, thread in enumerate(test.threads):
+        found = () if thread.placement.warp is None else natural_loops(graph_of(thread.body))
+        for back, _, inside in found:
+            if (not wanted or (number, back) in wanted) and any(_exchanges(thread.body[pc]) for pc in inside):
+                return (
+                    f"{text}, which need not be enough: lanes tell each other in its rounds whether they go on, and "
+                    "one may try again as often as it likes; launch one lane of each warp (block = 1) to leave that out"
+                )
+    return text
+
+
+def _exchanges(op: Op) -> bool:
+    return isinstance(op, WarpExchange) and op.op.partition(".")[0] in ("vote", "match", "redux", "shfl")

@@ -13,6 +13,7 @@ from hashlib import sha256
 import numpy as np
 
 from ptxmm.engines.result import Limits
+from ptxmm.program.graph import makers
 from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
@@ -80,6 +81,7 @@ def compares(body: Sequence[ops.Op]) -> bool:
     it, look at its bits, store it. What is loaded with the width of a generic address may be one, and what is loaded
     from shared memory with that of an address in tensor memory, if some is allocated."""
     known: set[str] = set()
+    made_by = makers(body)
     allocates = any(isinstance(op, ops.TensorAlloc) for op in body)
     size = -1
     while len(known) != size:
@@ -96,11 +98,33 @@ def compares(body: Sequence[ops.Op]) -> bool:
                     isinstance(operand, ops.Sym) or getattr(operand, "name", None) in known for operand in _data(op)
                 ):
                     return True
+            elif isinstance(op, ops.WarpExchange) and op.op.startswith("match") and _is_shared(body, made_by, op):
+                continue
             elif read or any(True for _ in symbols(op)):
                 if not _keeps(op, known):
                     return True
                 known |= {name for name, _ in definitions(op)}
     return False
+
+
+def _is_shared(body: Sequence[ops.Op], made_by: Mapping[str, Sequence[int]], op: ops.Op) -> bool:
+    """Whether what ``op`` reads but its mask, the last operand, is the same in all lanes of a warp wherever variables
+    lie: made of constants, variables and parameters alone, by instructions that are the only ones for their results."""
+    assert isinstance(op, ops.WarpExchange)
+    given = [operand.name for operand in op.operands[:-1] if isinstance(operand, ops.Reg)]
+    done: set[str] = set()
+    while given:
+        name = given.pop()
+        if name in done:
+            continue
+        done.add(name)
+        one = body[made_by[name][0]] if len(made_by.get(name, ())) == 1 else None
+        parameter = isinstance(one, ops.Load) and one.space == "param"
+        computed = isinstance(one, ops.Alu | ops.Convert | ops.ConvertAddress)
+        if one is None or one.guard is not None or not (parameter or computed):
+            return False
+        given += [used for used, _ in uses(one)]
+    return True
 
 
 def _data(op: ops.Op) -> tuple[object, ...]:
