@@ -312,7 +312,7 @@ def test_a_missing_barrier_is_added_in_the_source() -> None:
 
 def test_a_barrier_is_taken_away_in_all_threads() -> None:
     body = EXCHANGE.replace("ld.shared", "bar.sync 0;\nbar.sync 0;\nld.shared", 1)
-    result = judged(source(body, BOTH, TWO_WARPS))
+    result = judged(source(body, BOTH, ONE_WARP))
     assert result.holds
     assert [(i.thread, i.text, i.verdict) for i in result.items] == [("P0-P1", "bar.sync 0 (P0-P1)", "removable")] * 2
 
@@ -509,3 +509,18 @@ def test_a_litmus_test_is_changed_one_instruction_at_a_time() -> None:
     test = replace(read(source(STORE_BUFFERING, NEVER)), claims=None)
     everything = superposition(test, model_named(MODEL).coverage, stronger=False)
     assert len(everything.sites) == len(everything.forms) == 6
+
+
+def test_a_barrier_that_threads_may_need_that_do_not_run_is_not_removable() -> None:
+    """It orders nothing of the threads that are in the test; where these are all it can go."""
+    body = "st.u32 [%rd5], 1;\nbar.sync 0;\nst.u32 [%rd7], 1;"
+    result = judged(source(body, 'races = "none"', TWO_WARPS))
+    assert [(item.text.split()[0], item.verdict, item.why) for item in result.items] == [
+        ("bar.sync", "unknown", "threads")
+    ]
+    assert result.status == "complete" and [note.text[:10] for note in result.notes if note.kind == "threads"] == [
+        "62 threads"
+    ]
+    result = judged(source(body, 'races = "none"', ONE_WARP))
+    assert [(item.text.split()[0], item.verdict) for item in result.items] == [("bar.sync", "removable")]
+    assert not any(note.kind == "threads" for note in result.notes)

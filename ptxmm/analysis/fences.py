@@ -55,8 +55,16 @@ _LIFETIME = (
 
 _EVERYONE = "all threads of a warp, a CTA or a cluster have to come to its barriers, those too that do not run here"
 
+_OTHERS = (
+    "{} threads of the launch do not run here: whether a barrier can go is not decided then, and what else can go or "
+    "be weaker is so for the threads that run; `fences --whole` asks about all of them"
+)
+
 _SHARE = 2.0, 0.05
 """So many seconds, or such a part of the time that is left, has the explicit engine for a repair of a kernel."""
+
+THREADS = "threads"
+"""Why a barrier is not judged of which not all threads may be in the test."""
 
 SETS, TRIED = 40, 1500
 """So many sets of several barriers, waits and moves are tried as repairs; the search ends after so many strengths."""
@@ -66,9 +74,10 @@ class Item(Struct, frozen=True):
     """An instruction that orders: ``verdict`` is what it is for the property, all others staying as they are. In a
     kernel it is one of the source, in all the threads that ``thread`` names.
 
-    ``unknown``: the search was cut by the bound of a loop or by the time limit. ``weaker``: the weakest forms that
-    suffice in its place (``verdict`` is ``weaker``). ``without``: a final state that must not be and appears where it
-    is taken away or is as weak as it can be; None where it fails in another way (``why``).
+    ``unknown``: the search was cut by the bound of a loop or by the time limit, or it is a barrier (``why``:
+    ``threads``) of which not all threads may be in the test. ``weaker``: the weakest forms that suffice in its place
+    (``verdict`` is ``weaker``). ``without``: a final state that must not be and appears where it is taken away or is as
+    weak as it can be; None where it fails in another way (``why``).
     """
 
     thread: str
@@ -209,6 +218,8 @@ class _Search:
         self.listed = True
         self.partial = False
         self.hangs = False
+        self.others = 0 if test.claims is None else test.claims.others
+        """So many threads of the launch may need what those of the test do not."""
         self.notes: list[Note] = []
         self.cheaper: int | None = None
         """All repairs that cost less have been found."""
@@ -218,6 +229,8 @@ class _Search:
         """What is known; ``cut``: the time limit ends the search here."""
         named = Property.never if wanted is None else wanted
         notes = [*self.notes]
+        if self.others and self.items:
+            notes.append(Note(THREADS, _OTHERS.format(self.others)))
         if cut:
             notes.append(TIMEOUT)
         if cut and self.cheaper is not None:
@@ -258,7 +271,10 @@ class _Search:
             self._reduce(self._strict(required))
         else:
             yield from self._repair(required)
-        if any(item.verdict == "unknown" for _, item in self.items) and self.status == "complete":
+        if (
+            any(item.verdict == "unknown" and item.why != THREADS for _, item in self.items)
+            and self.status == "complete"
+        ):
             self.status = "bounded"
         left = unjudged(self.test)
         if left is not None:
@@ -285,11 +301,13 @@ class _Search:
             if isinstance(self.test.at(structural.at), ClusterBarrier) and item.verdict == "removable":
                 self.notes.append(Note("lifetime", _LIFETIME))
         weights = {switch: self.costs.of(everything, switch) for switch in given}
-        for kept in minimal_sets(weights, family.suffices, self.limits.check):
-            cost = sum(weights[s] for s in kept)
+        fixed = frozenset(s for s in given if self.others and isinstance(everything.test.at(s.site), ClusterBarrier))
+        some = {switch: weights[switch] for switch in given - fixed}
+        for kept in minimal_sets(some, lambda on: family.suffices(on | fixed), self.limits.check):
+            cost = sum(weights[s] for s in kept | fixed)
             if self._enough(cost):
                 break
-            self._list(everything, kept, cost, required)
+            self._list(everything, kept | fixed, cost, required)
         self.listed = self.listed and (self.most is None or len(self.repairs) <= self.most)
 
     def _item(self, everything: Superposition, family: Family, required: Requirement, site: Site) -> Item:
@@ -306,6 +324,8 @@ class _Search:
             raise self._bug()
         if any(judgement.holds is None for judgement in decided):
             return Item(*where, "unknown", (), None, next(j.result.status for j in decided if j.holds is None))
+        if own not in enough and self.others and isinstance(op, ClusterBarrier):
+            return Item(*where, "unknown", (), None, THREADS)
         forms = [everything.form(site, rest | on) for on in enough]
         if forms == [None]:
             return Item(*where, "removable", (), None, "")
@@ -323,6 +343,8 @@ class _Search:
         if without.holds is None:
             return Item(*where, "unknown", (), None, without.result.status)
         if without.holds and not without.vacuous and (self.hangs or not without.deadlock):
+            if self.others and isinstance(op, Barrier | WarpBarrier | ClusterBarrier):
+                return Item(*where, "unknown", (), None, THREADS)
             return Item(*where, "removable", (), None, "")
         return Item(*where, "needed", (), without.outcome, without.why(required))
 

@@ -156,7 +156,7 @@ class Claims(Struct, frozen=True):
     has to know of how the test was made of the kernel. ``partial``: why the test leaves executions or threads of
     the kernel out, so that it can only refute what is claimed. ``readings``: those under which all of this is meant;
     ``allowed``: what the source allows at its lines. ``endless``: loops that only compute and are left out, of which it
-    is not known that they end, in words.
+    is not known that they end, in words. ``others``: so many threads of the launch are not in the test.
     """
 
     races: bool = False
@@ -171,6 +171,7 @@ class Claims(Struct, frozen=True):
     traps: bool = False
     trapping: Test | None = None
     endless: tuple[str, ...] = ()
+    others: int = 0
 
 
 TRAP = 0x7472617000000000

@@ -104,6 +104,7 @@ def _launched(
             launch.barriers,
             launch.traps,
             endless=_endless(chosen),
+            others=_every(chosen) - placed,
         ),
     )
     try:
@@ -287,7 +288,7 @@ def _observed(kernel: Kernel, first: int) -> list[frozenset[str]]:
 
 def _remarks(kernels: Sequence[Kernel], running: int) -> Iterator[str]:
     """Which threads run, where that is not all, or of several grids."""
-    every = sum(kernel.grid.ctas * kernel.grid.size for kernel in kernels)
+    every = _every(kernels)
     if running == every and len(kernels) == 1:
         return
     places = [(kernel, cta, thread) for kernel in kernels for cta, thread in kernel.grid.threads]
@@ -295,6 +296,11 @@ def _remarks(kernels: Sequence[Kernel], running: int) -> Iterator[str]:
     more = ", ..." if running > _LISTED else ""
     many = f"all {every}" if running == every else f"{running} of {every}"
     yield f"{many} threads run: {', '.join(words)}{more}"
+
+
+def _every(kernels: Sequence[Kernel]) -> int:
+    """How many threads are launched."""
+    return sum(kernel.grid.ctas * kernel.grid.size for kernel in kernels)
 
 
 def _place(name: str, kernel: Kernel, cta: int, thread: int, several: bool) -> str:
