@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import ptxmm.formats
+from ptxmm.analysis import told
 from ptxmm.analysis.outcomes import check
+from ptxmm.analysis.result import Result
 from ptxmm.cli.app import run
+from ptxmm.engines.result import Limits
 from ptxmm.formats.writer import same, write
 from tests.alike import check_alike
 from tests.support import CORPORA, ROOT, corpus_rows, model_named, parse_one
@@ -200,3 +204,33 @@ def test_special_reals_can_be_pasted(type_: str) -> None:
 @example("f32", struct.unpack("<I", struct.pack("<f", 0.1))[0])
 def test_reals_can_be_pasted(type_: str, bits: int) -> None:
     _again(type_, bits >> (64 - _REALS[type_]))
+
+
+LOOPS = ["MP+loop", "MP+loop-relaxed", "cas-spinlock-no-release", "LB+counted-loop+data", "mbarrier-loop"]
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("listing", ["none", "all"])
+def test_fewer_rounds_are_tried_first_where_a_loop_takes_long(
+    name: str, listing: told.Listing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = (ROOT / "litmus").glob(f"*/{name}.litmus")
+    test, model = parse_one(path.read_text("utf-8")), model_named("ptx-8.5")
+
+    def answer() -> Result:
+        result = told.verdict(test, model.name, model, Limits(), told.Asked(listing=listing))
+        return replace(result, seconds=0.0, outcomes=() if listing == "none" else result.outcomes, notes=())
+
+    asked: list[int] = []
+
+    def counted(*args: Any, limits: Limits, **more: Any) -> Result:
+        asked.append(limits.unroll)
+        return check(*args, limits=limits, **more)
+
+    wanted = answer()
+    monkeypatch.setattr(told, "_FIRST", 0.0)
+    monkeypatch.setattr("ptxmm.analysis.outcomes.check", counted)
+    found = answer()
+    assert (found.holds, found.observation, found.conclusion) == (wanted.holds, wanted.observation, wanted.conclusion)
+    assert listing == "none" or found.outcomes == wanted.outcomes
+    assert asked == [3, *range(len(asked) - 1)] and len(asked) > 1

@@ -5,6 +5,7 @@ The command line and the methods of tests answer through these functions, so tha
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -14,6 +15,7 @@ from msgspec.structs import asdict, replace
 from ptxmm.analysis.result import Analysed, Listed, Note, Outcome, Result
 from ptxmm.cat import Model, load
 from ptxmm.errors import PtxmmError, Timeout
+from ptxmm.ptx.ops import Branch
 
 if TYPE_CHECKING:
     from ptxmm.analysis.expectation import Expectation
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Analysed)
 
 Listing = int | Literal["none", "all"]
+
+_FIRST = 5.0
+"""Seconds in which a verdict is looked for with all rounds of loops, before fewer are tried."""
 
 
 class Asked(Struct, frozen=True):
@@ -63,7 +68,10 @@ def verdict(
             """The verdict with one reading of ``model`` changed."""
             return kernel.decide(test, _other(name, model, key, value), claim, limits, engine)
 
-        found = kernel.decide(test, model, claim, limits, engine, asked.graphs, assumptions=True)
+        def decided(limits: Limits) -> Result:
+            return kernel.decide(test, model, claim, limits, engine, asked.graphs, assumptions=True)
+
+        found = _rising(test, limits, decided)
         notes = (*basis(model), *found.notes)
         if found.holds is False and (changes := may_decide(test, model, found)):
             notes += decided_by(found, vary(model, changed, changes))
@@ -80,17 +88,39 @@ def verdict(
             graphs=asked.graphs,
         )
     else:
-        result = check(
-            test,
-            model,
-            engine=engine,
-            limits=limits,
-            expectation=expectation,
-            all_state=all_state,
-            enumerate_all=asked.listing == "all",
-            graphs=asked.graphs,
-        )
+
+        def checked(limits: Limits) -> Result:
+            return check(
+                test,
+                model,
+                engine=engine,
+                limits=limits,
+                expectation=expectation,
+                all_state=all_state,
+                enumerate_all=asked.listing == "all",
+                graphs=asked.graphs,
+            )
+
+        result = _rising(test, limits, checked, every=asked.listing == "all")
     return _remarked(test, name, model, limits, asked, result)
+
+
+def _rising(test: Test, limits: Limits, answer: Callable[[Limits], Result], every: bool = False) -> Result:
+    """The ``answer`` within ``limits``. Where it takes long, with fewer rounds of loops first: an execution found in
+    these stands, and if none goes on beyond them they are all. ``every``: final states are to be listed."""
+    start, end = time.monotonic(), limits.deadline
+    branches = ((at, op) for thread in test.threads for at, op in enumerate(thread.body) if isinstance(op, Branch))
+    if (end is not None and end - start <= _FIRST) or not any(op.target <= at for at, op in branches):
+        return answer(limits)
+    result = answer(replace(limits, deadline=start + _FIRST))
+    if result.status != "timeout":
+        return result
+    for unroll in range(limits.unroll + 1):
+        result = answer(replace(limits, unroll=unroll))
+        known = result.listed if every else result.holds is not None or result.status == "undefined"
+        if known or result.status == "timeout":
+            break
+    return replace(result, seconds=time.monotonic() - start)
 
 
 def streamed(
