@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import gc
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,20 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(10 * ALLOCATIONS)
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(PACKAGE, quiet=2)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test marked ``share(n)`` every n-th is in the short run; the others are ``slow``."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("share")
+        if mark is None or item.get_closest_marker("slow") is not None:
+            continue
+        name = item.nodeid.partition("[")[0]
+        if seen[name] % mark.args[0]:
+            item.add_marker(pytest.mark.slow)
+        seen[name] += 1
 
 
 def pytest_collection_finish() -> None:

@@ -114,6 +114,7 @@ def test_right(name: str) -> None:
     assert {r.status for r in results} == {"complete"}
 
 
+@pytest.mark.share(2)
 @pytest.mark.usefixtures("without_nvcc")
 @pytest.mark.parametrize("name", shares(WRONG))
 def test_wrong(name: str) -> None:

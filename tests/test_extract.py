@@ -129,6 +129,7 @@ def test_the_verdict_stays_for_all(path: Path) -> None:
     _same_verdict(path)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_it_reads_back_with_short_names(path: Path) -> None:
     """Without a verdict: every kernel of the folder can be said as a litmus file, as it is and rewritten, but for those

@@ -91,6 +91,7 @@ LONG = ("triton-init-fence-from-other-thread",)
 """All repairs of these take long: three are enough for a share."""
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", BUGGY)
 def test_repair_of_a_bug(name: str) -> None:
     result = _judged(f"{name}-buggy", 3 if name in LONG else None)

@@ -19,7 +19,7 @@ def check(tally: Tally, count: int, seed: int, jobs: int, apart: float) -> None:
 
 
 def test_changed_inputs(tally: Tally) -> None:
-    check(tally, 400, 1, 1, 0.01)
+    check(tally, 200, 1, 1, 0.01)
 
 
 @pytest.mark.slow

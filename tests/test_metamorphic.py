@@ -326,6 +326,7 @@ def test_metamorphic(check: str, engine: str, tally: Tally) -> None:
     assert Share(None, range(20_000, 20_030), (engine,)).check(check, tally) >= 20
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", random_families.NAMES)
 @pytest.mark.parametrize(("check", "engine"), [("strengthening", "enumerate"), ("same", "solve"), ("sc", "enumerate")])
 def test_metamorphic_families(check: str, engine: str, name: str, tally: Tally) -> None:

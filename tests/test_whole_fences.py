@@ -83,6 +83,7 @@ REPAIRS = {
 """What the cheapest repair costs, and one of its changes; None: there is none of at most two steps."""
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", REPAIRS)
 def test_repairs(name: str) -> None:
     found = answer(CUDA / f"{name}.ptx")

@@ -131,6 +131,7 @@ CASES = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("body", "word", "names"), CASES)
 def test_what_answers_rest_on(body: str, word: str, names: tuple[str, ...], tmp_path: Path) -> None:
     found = judged(tmp_path, body)

@@ -23,7 +23,7 @@ from tests.support import model_named
 
 CUDA = Path(__file__).parent / "cuda"
 GOLDEN = Path(__file__).parent / "golden"
-SHARE = 11
+SHARE = 23
 """Every so manieth mutant is tried in the short run."""
 
 
@@ -65,7 +65,7 @@ def test_some_mutants(tmp_path: Path) -> None:
         assert found is None or found in known, f"{name} {mutant}"
         assert found is not None or f"{name} {mutant}\n" not in known, f"{name} {mutant}"
         refused += found is None
-    assert refused > 50
+    assert refused > 25
 
 
 @pytest.mark.slow

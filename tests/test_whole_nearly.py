@@ -61,6 +61,7 @@ def test_what_almost_orders(name: str) -> None:
     assert all(text in found for found, text in zip(race.fails, fails, strict=True)), race.fails
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("path", sorted(CUDA.glob("*.wrong_*.ptx")), ids=lambda path: path.stem)
 def test_every_race_says_something(path: Path) -> None:
     """The steps are of the two threads' launch, and lie in the file."""

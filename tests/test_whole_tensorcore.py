@@ -58,6 +58,7 @@ def test_right(name: str) -> None:
     assert (found.answer, [claim.holds for claim in found.claims]) == ("race-free", [True])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong(name: str) -> None:
     found = judged(CUDA / f"{name}.ptx")
