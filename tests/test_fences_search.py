@@ -205,3 +205,14 @@ def test_what_is_tried_first_changes_no_list(monkeypatch: pytest.MonkeyPatch, re
         changes = len(first[0].found.changes)
         assert many == 1000 or changes == 1 + (read_ == write_)
     assert found[20] == found[1000] and len(found[20]) >= 2
+
+
+def test_accesses_are_not_made_strong_where_only_races_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would not race, and a thread would still find what comes too early: a barrier is told first."""
+    from ptxmm.analysis.strength import repairs
+
+    monkeypatch.setattr(repairs, "_MANY", 0)
+    found = next(
+        searched(read(source(EXCHANGE, RACES.strip().removeprefix("// ptxmm: "), TWO_WARPS)), model_named(MODEL))
+    )
+    assert [change.new for change in found.found.changes] == ["barrier.cta.sync 0"]

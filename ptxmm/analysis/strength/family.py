@@ -77,6 +77,11 @@ class Family:
             return self._own[on]
         return self._unwanted(on) is None
 
+    @property
+    def ends(self) -> bool:
+        """Whether some final state is unwanted."""
+        return self._given[1].bad is not None
+
     def shown(self) -> Shown | None:
         """An unwanted execution of ``test``, which has no variations; None if there is none. Raises ``Timeout``."""
         found = self._unwanted(frozenset())

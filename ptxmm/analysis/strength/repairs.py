@@ -127,8 +127,10 @@ class Repairs:
         if left is None:
             return
         near = nearest(item.everything, item.weights, left)
-        # An execution that is known says nothing of the order of a fence.sc that it does not have.
-        far = (s for s in sorted(item.weights, key=lambda s: item.weights[s]) if item.everything.step(s) != "sc")
+        # An execution that is known says nothing of the order of a fence.sc that it does not have; accesses that are
+        # made strong do not race, but where no final state is unwanted what they find may be out of order.
+        without = ("sc",) if self._problem(0, program.test, {}).ends else ("sc", "strong")
+        far = sorted((s for s in item.weights if item.everything.step(s) not in without), key=item.weights.__getitem__)
         added = Trials(item.everything, self._shown).least(tuple(dict.fromkeys((*near, *far))))
         if added is not None:
             yield self._repair(item, added)
