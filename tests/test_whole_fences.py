@@ -112,6 +112,13 @@ def test_a_launch_of_which_a_claim_fails_is_not_repaired(tmp_path: Path) -> None
     assert found.holds is False and found.tried > 10 and not found.repairs
 
 
+def test_a_repair_of_which_all_claims_are_decided_is_preferred() -> None:
+    """A barrier behind the read of the table makes the launch free of races, and what is read wrong."""
+    found = answer(CUDA / "cuda_latch.wrong_early_count.ptx")
+    places = [[(change.line, change.after) for change in repair.changes] for repair in found.repairs]
+    assert places == [[(80, False), (106, True)]] and not any(note.kind == "claims" for note in found.notes)
+
+
 def test_branches_go_where_they_went() -> None:
     """A launch without an instruction that has no effect is answered as it is."""
     (launched,) = kernels(CUDA / "tma_load_pipeline.ptx")

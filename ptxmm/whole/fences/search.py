@@ -135,16 +135,16 @@ class _Search:
 
     def _changed(self, edits: Edits, repair: bool = False) -> _Answered:
         """The answer about the launch with some of its instructions changed; no claim at all fails of one that is to
-        be a ``repair``."""
+        be a ``repair``, and ``why`` says which is not decided."""
         self.tried += 1
         found = examined(edited(self.kernels, edits), self.file, self.limits, self.machine).result
         if not found.holds:
             return _Answered(found.holds, _why(found))
         kept = [claim for claim in found.claims if claim.condition in self.claims]
         for holds, word in ((False, "fails"), (None, "is not decided")):
-            for claim in found.claims if repair and holds is False else kept:
+            for claim in found.claims if repair else kept:
                 if claim.holds is holds:
-                    return _Answered(holds, f"the claim {claim.condition} {word}")
+                    return _Answered(True if repair and holds is None else holds, f"the claim {claim.condition} {word}")
         return _Answered(True, "")
 
     # -- what can go --
@@ -220,21 +220,30 @@ class _Search:
             return
         every = sorted(steps(self.kernels, now, self.costs), key=lambda step: step.cost)
         enough: list[frozenset[int]] = []
+        open_: list[WholeRepair] = []
         sets = [frozenset(chosen) for n in range(1, _TOGETHER + 1) for chosen in combinations(range(len(every)), n)]
         for chosen in sorted(sets, key=lambda chosen: (sum(every[n].cost for n in chosen), len(chosen))):
             if any(small < chosen for small in enough) or not (edits := _together([every[n] for n in chosen])):
                 continue
             cost = sum(every[n].cost for n in chosen)
-            if self.repairs and (cost > _DEARER * self.repairs[0].cost or len(enough) == self.most):
+            first = next(iter(self.repairs or open_), None)
+            if first is not None and (cost > _DEARER * first.cost or len(enough) == self.most):
                 break
             if self._is_late() or self.tried >= _TRIED:
                 self.notes.append(Note("bound", "the search has come to its bound: there may be more repairs"))
                 break
-            if self._changed(edits, repair=True).holds:
+            answered = self._changed(edits, repair=True)
+            repair = WholeRepair(cost, tuple(every[n].change for n in sorted(chosen)))
+            if answered.holds and answered.why:
+                open_.append(repair)
+            elif answered.holds:
                 enough.append(chosen)
-                changes = tuple(every[n].change for n in sorted(chosen))
-                self.repairs.append(WholeRepair(cost, changes))
-                yield self.repairs[-1]
+                self.repairs.append(repair)
+                yield repair
+        if open_ and not self.repairs:
+            self.notes.append(Note("claims", "not every claim is decided of the launch after these repairs"))
+            self.repairs += open_[: self.most]
+            yield from self.repairs
         if not self.repairs:
             text = f"of the changes that were tried, up to {_TOGETHER} at once, none is enough"
             self.notes.append(Note("repair", text))
