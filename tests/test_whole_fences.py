@@ -112,6 +112,13 @@ def test_a_launch_of_which_a_claim_fails_is_not_repaired(tmp_path: Path) -> None
     assert found.holds is False and found.tried > 10 and not found.repairs
 
 
+def test_no_repair_is_stronger_than_another_one() -> None:
+    """Where an acquire is enough an acq_rel is none."""
+    found = answer(CUDA / "last_block.wrong_no_second_fence.ptx")
+    strong = [change.new for repair in found.repairs for change in repair.changes if change.kind == "replace"]
+    assert strong == ["atom.acquire.gpu.global.inc.u32 %r12, [%rd12], %r11"] and len(found.repairs) > 1
+
+
 def test_a_repair_of_which_all_claims_are_decided_is_preferred() -> None:
     """A barrier behind the read of the table makes the launch free of races, and what is read wrong."""
     found = answer(CUDA / "cuda_latch.wrong_early_count.ptx")

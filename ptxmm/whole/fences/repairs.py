@@ -20,11 +20,17 @@ _COPIES = ops.CopyAsync | ops.BulkCopy | ops.AsyncStore
 
 
 class Step(Struct, frozen=True):
-    """One change: its ``edits``, how it is told, and what it costs."""
+    """One change: its ``edits``, how it is told, and what it costs; ``takes``: the orders and scopes that a stronger
+    instruction has more."""
 
     cost: int
     edits: Edits
     change: ChangeEntry
+    takes: frozenset[str] = frozenset()
+
+    def within(self, other: Step) -> bool:
+        """Whether ``other`` is this change, or makes the same instruction stronger still."""
+        return self is other or (frozenset() < self.takes < other.takes and self.edits.keys() == other.edits.keys())
 
 
 def steps(kernels: Sequence[Kernel], found: Examined, costs: Costs) -> list[Step]:
@@ -77,8 +83,9 @@ def _stronger(kernels: Sequence[Kernel], unit: Unit, costs: Costs) -> Iterator[S
         made = [each.forms[number][0] for each in forms if each is not None and each.steps == first.steps]
         kept = [op for op in made if op is not None]
         if len(kept) == len(unit.places):
-            cost = sum(getattr(costs, first.steps[n].removeprefix("scope ")) for n in needs - first.given)
-            yield _replaced(kernels, unit, kept, cost)
+            takes = frozenset(first.steps[n] for n in needs - first.given)
+            cost = sum(getattr(costs, step.removeprefix("scope ")) for step in takes)
+            yield replace(_replaced(kernels, unit, kept, cost), takes=takes)
 
 
 def _forms(kernel: Kernel, op: ops.Op) -> Forms | None:

@@ -219,13 +219,15 @@ class _Search:
             self.notes.append(Note("repair", text))
             return
         every = sorted(steps(self.kernels, now, self.costs), key=lambda step: step.cost)
-        enough: list[frozenset[int]] = []
+        enough: list[list[Step]] = []
         open_: list[WholeRepair] = []
         sets = [frozenset(chosen) for n in range(1, _TOGETHER + 1) for chosen in combinations(range(len(every)), n)]
         for chosen in sorted(sets, key=lambda chosen: (sum(every[n].cost for n in chosen), len(chosen))):
-            if any(small < chosen for small in enough) or not (edits := _together([every[n] for n in chosen])):
+            made = [every[n] for n in sorted(chosen)]
+            larger = any(all(any(step.within(other) for other in made) for step in small) for small in enough)
+            if larger or not (edits := _together(made)):
                 continue
-            cost = sum(every[n].cost for n in chosen)
+            cost = sum(step.cost for step in made)
             first = next(iter(self.repairs or open_), None)
             if first is not None and (cost > _DEARER * first.cost or len(enough) == self.most):
                 break
@@ -233,11 +235,11 @@ class _Search:
                 self.notes.append(Note("bound", "the search has come to its bound: there may be more repairs"))
                 break
             answered = self._changed(edits, repair=True)
-            repair = WholeRepair(cost, tuple(every[n].change for n in sorted(chosen)))
+            repair = WholeRepair(cost, tuple(step.change for step in made))
             if answered.holds and answered.why:
                 open_.append(repair)
             elif answered.holds:
-                enough.append(chosen)
+                enough.append(made)
                 self.repairs.append(repair)
                 yield repair
         if open_ and not self.repairs:
