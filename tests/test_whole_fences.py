@@ -112,6 +112,13 @@ def test_a_launch_of_which_a_claim_fails_is_not_repaired(tmp_path: Path) -> None
     assert found.holds is False and found.tried > 10 and not found.repairs
 
 
+def test_a_change_that_is_not_decided_may_be_enough() -> None:
+    """Whole launches do not decide a lock whose release is of the right scope; `fences` without --whole finds it."""
+    found = answer(CUDA / "spin_lock_exch.wrong_cta_unlock.ptx")
+    (text,) = (note.text for note in found.notes if note.kind == "repair")
+    assert not found.repairs and "none is known to be enough" in text and text.endswith("they may be")
+
+
 def test_no_repair_is_stronger_than_another_one() -> None:
     """Where an acquire is enough an acq_rel is none."""
     found = answer(CUDA / "last_block.wrong_no_second_fence.ptx")

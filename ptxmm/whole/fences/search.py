@@ -221,6 +221,7 @@ class _Search:
         every = sorted(steps(self.kernels, now, self.costs), key=lambda step: step.cost)
         enough: list[list[Step]] = []
         open_: list[WholeRepair] = []
+        unknown = 0
         sets = [frozenset(chosen) for n in range(1, _TOGETHER + 1) for chosen in combinations(range(len(every)), n)]
         for chosen in sorted(sets, key=lambda chosen: (sum(every[n].cost for n in chosen), len(chosen))):
             made = [every[n] for n in sorted(chosen)]
@@ -235,6 +236,7 @@ class _Search:
                 self.notes.append(Note("bound", "the search has come to its bound: there may be more repairs"))
                 break
             answered = self._changed(edits, repair=True)
+            unknown += answered.holds is None
             repair = WholeRepair(cost, tuple(step.change for step in made))
             if answered.holds and answered.why:
                 open_.append(repair)
@@ -248,6 +250,11 @@ class _Search:
             yield from self.repairs
         if not self.repairs:
             text = f"of the changes that were tried, up to {_TOGETHER} at once, none is enough"
+            if unknown:
+                text = (
+                    f"of {self.tried} changes that were tried, up to {_TOGETHER} at once, none is known to be enough; "
+                )
+                text += f"{unknown} are not decided: they may be"
             self.notes.append(Note("repair", text))
 
 
