@@ -25,6 +25,7 @@ from ptxmm.whole.claims import Known, Told, verdicts
 from ptxmm.whole.elsewhere import Layouts
 from ptxmm.whole.executed import Executed
 from ptxmm.whole.execution.gathering import gathers
+from ptxmm.whole.execution.handshakes import taking_turns
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.polls import looks, polls
 from ptxmm.whole.execution.state import Stopped
@@ -67,7 +68,7 @@ _FOUND: dict[str, bool | None] = {
 class Deciding:
     """What is known of a launch of ``kernels``, where ``lenient`` is assumed (None: what is not followed), from one
     execution after the other: the last one is that of ``machine``. ``before``: an execution of a launch that differs in
-    some of its instructions; then races are not explained.
+    some of its instructions; then races are not explained. ``turns``: whether threads may take turns by ``cas``.
 
     ``rests``: what may give another answer; ``enough``: whether that gives no race, as far as it is known already. Of
     each race, ``clues`` has the instructions of the two accesses and of what almost orders them, and ``raced`` the rows
@@ -75,9 +76,11 @@ class Deciding:
 
     def __init__(
         self, kernels: tuple[Kernel, ...], file: str, limits: Limits, lenient: frozenset[str] | None,
-        before: Machine | None = None, layout: int = 0,
+        before: Machine | None = None, layout: int = 0, turns: bool = True,
     ) -> None:  # fmt: skip
         self.launch = launched(kernels, hosts(kernels))
+        if turns:
+            self.launch = taking_turns(self.launch)
         self.kernels, self.kernel, self.file, self.limits = kernels, self.launch.kernel, file, limits
         self.start = time.perf_counter()
         body, seen = self.kernel.code.body, observed(self.kernel)
@@ -106,6 +109,12 @@ class Deciding:
 
     def result(self) -> WholeResult:
         """The answer."""
+        found = self._answer()
+        if found.answer == "undecided" and self.launch.swapping:
+            return Deciding(self.kernels, self.file, self.limits, self.lenient, None, self._layout, False).result()
+        return found
+
+    def _answer(self) -> WholeResult:
         if self.launch.mixed is not None:
             message = f"the register {self.launch.mixed}, which has two widths in two grids, is not followed yet"
             return self._made("unsupported", Stopped("unsupported", message))
@@ -328,7 +337,9 @@ class Deciding:
             # What one execution of the same instructions does not tell has to be so in each layout.
             others = range(1, 2 * PAIRS) if alike and self._chooses else ()
             given = self.kernels, self.file, self.limits, self.lenient
-            alike &= not any(Deciding(*given, layout=layout)._races({}, {}) for layout in others)
+            alike &= not any(
+                Deciding(*given, layout=layout, turns=bool(self.launch.swapping))._races({}, {}) for layout in others
+            )
         except Stopped as stop:
             raise Stopped("undecided", f"{message}: {stop.message}", stop.at, stop.thread) from None
         if not alike:

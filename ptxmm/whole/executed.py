@@ -137,6 +137,7 @@ class Executed:
         if self.machine.undecided is not None:
             raise self.machine.undecided
         self._refuse_unchanging()
+        self.machine.locations.refuse_turns()
 
     def _refuse_unchanging(self) -> None:
         """Raise ``Stopped`` where it matters that an atomic operation writes what it has found: to accesses of other

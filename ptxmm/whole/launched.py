@@ -38,13 +38,15 @@ class Part(Struct, frozen=True):
 class Launched(Struct, frozen=True):
     """A launch: its ``parts``, and a ``kernel`` of all their instructions and variables. ``mixed``: a register that has
     two widths in two of them, if there is one. ``unchanging``: loads of the kernel that are atomic operations in the
-    text, which leave what is there; ``comparing``: those that write only if they find what they compare with."""
+    text, which leave what is there; ``comparing``: those that write only if they find what they compare with.
+    ``swapping``: loads that are ``cas`` in the text, which write where their loop ends."""
 
     kernel: Kernel
     parts: tuple[Part, ...]
     mixed: str | None = None
     unchanging: frozenset[int] = frozenset()
     comparing: frozenset[int] = frozenset()
+    swapping: Mapping[int, ops.Atomic] = {}
 
     @property
     def ctas(self) -> int:

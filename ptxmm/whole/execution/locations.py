@@ -12,6 +12,7 @@ from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.deriving import Deriving
+from ptxmm.whole.execution.handshakes import Swap, same_turns
 from ptxmm.whole.execution.polls import OPAQUE, Outcome, Poll
 from ptxmm.whole.execution.rounds import Place, Rounds, Slots
 from ptxmm.whole.execution.state import RUNS, WAITS, Stopped
@@ -32,7 +33,8 @@ def _left(words: Words, left: Mapping[int, int | None]) -> int | None:
 
 class Waiter(Struct):
     """A thread in a loop that waits: its ``place`` there, the loads that have looked at each slot, the ``locations`` of
-    these, the ``slots`` of each load, and the registers that it began with; which ``glance`` it is, if it is one."""
+    these, the ``slots`` of each load, and the registers that it began with; which ``glance`` it is, if it is one; what
+    it compares with and writes if it finds that (``swap``)."""
 
     thread: int
     poll: Poll
@@ -42,6 +44,7 @@ class Waiter(Struct):
     slots: Slots
     inputs: Inputs
     glance: Glance | None
+    swap: tuple[int, int] | None = None
 
 
 class Locations:
@@ -57,6 +60,7 @@ class Locations:
         self._hasty = False
         self._counting: set[int] = set()
         self._choosy: dict[int, tuple[Waiter, int | None]] = {}
+        self._swaps: dict[Location, list[Swap]] = {}
         self.expecting: dict[Location, dict[int, int | None]] = {}
         """The threads that wait until they find what is chosen for them, with a word of that if one is known."""
         self.rounds: Rounds = Rounds(machine, before.rounds if before else None)
@@ -180,9 +184,11 @@ class Locations:
             else:
                 self.machine.strong.logs[other].mixed = True
             self.machine.mode[[*self.expecting.pop(other, {})]] = RUNS
-            for waiter in [*self._parked.get(other, {}).values()]:
+            waiters = [*self._parked.get(other, {}).values()]
+            for waiter in waiters:
                 for watched in waiter.locations:
                     del self._parked[watched][waiter.thread]
+            for waiter in waiters:
                 self._goes(waiter)
 
     def compute(self, op: ops.Op, at: int, threads: Numbers) -> None:
@@ -203,8 +209,18 @@ class Locations:
             }
             inputs = tuple(self._deriving.part(name, thread) for name in poll.inputs)
             glance = thread, at, self._glances.get((thread, at), 0) + 1
-            one = glance if len(slots) == 1 and poll.vote is None else None
-            self._goes(Waiter(thread, poll, (at, concrete(inputs)), {}, tuple(slots), found, inputs, one))
+            swap = self._swap(at, thread, inputs) if at in self.machine.launch.swapping else None
+            one = glance if len(slots) == 1 and poll.vote is None and swap is None else None
+            self._goes(Waiter(thread, poll, (at, concrete(inputs)), {}, tuple(slots), found, inputs, one, swap))
+
+    def _swap(self, at: int, thread: int, inputs: Inputs) -> tuple[int, int]:
+        """What a ``cas`` that is tried until it succeeds compares with, and what it writes."""
+        op = self.machine.launch.swapping[at]
+        compared, new = (self.machine.operand(part, op.type, np.array([thread])) for part in op.operands[0])
+        if not (compared.known[0] and new.known[0]) or any(isinstance(part, Result | Derived) for part in inputs):
+            raise Stopped("undecided", "what this loop waits for is not worked out", at, thread)
+        ones = (1 << op.type.bits) - 1
+        return int(compared.words[0]) & ones, int(new.words[0]) & ones
 
     def _places(self, poll: Poll, op: ops.Load, at: int, threads: Numbers) -> dict[int, Numbers]:
         """Where the loads of a loop are: none of their addresses changes in it."""
@@ -259,6 +275,8 @@ class Locations:
                     "undecided", "whether this loop ends depends on a value that is not worked out", at, thread
                 )
             (outcome,) = outcomes
+            if waiter.swap is not None and (outcome.at == poll.end) != (found[0] == waiter.swap[0]):
+                raise Stopped("undecided", "whether this loop ends does not tell whether it writes", at, thread)
             if outcome.at == poll.end:
                 chosen = None if waiter.glance is None else self.machine.plan.chosen.get(waiter.glance)
                 if chosen is None or chosen.likes(found[0]):
@@ -295,6 +313,9 @@ class Locations:
 
     def _ends(self, waiter: Waiter, outcome: Outcome, value: int, there: bool = True) -> None:
         """A loop that waits ends, if it waits for one location with a ``value`` that is ``there`` or not."""
+        if waiter.swap is not None:
+            self._succeeds(waiter, waiter.swap, outcome)
+            return
         thread, poll, machine = waiter.thread, waiter.poll, self.machine
         self._choosy.pop(thread, None)
         self._counting.discard(thread)
@@ -345,6 +366,36 @@ class Locations:
                 machine.origins.setdefault(name, {})[thread] = origin
         for fence in outcome.fences:
             machine.order(machine.body[fence], fence, one)
+
+    def _succeeds(self, waiter: Waiter, swap: tuple[int, int], outcome: Outcome) -> None:
+        """A loop ends as its ``cas`` finds what it compares with."""
+        thread, poll, machine, (location,) = waiter.thread, waiter.poll, self.machine, waiter.locations
+        (place, size), at, (compared, new), one = location, poll.start, swap, np.array([thread])
+        here, op = np.array([place]), machine.launch.swapping[poll.start]
+        self._counting.discard(thread)
+        self._resume()
+        machine.mode[thread], machine.pc[thread] = RUNS, poll.end
+        machine.regions.seal(one)
+        machine.trace.add(at, ATOMIC, here, size, one)
+        machine.tell("read", ("flag", place), size, at, one)
+        level, acquires = self.ends_with(at)
+        machine.strong.read("swap", at, location, thread, level, acquires, late=False)
+        for name, word in zip(poll.outputs, outcome.words, strict=True):
+            known = word is not None and (name not in poll.kept or name in poll.inputs)
+            machine.assign(ops.Reg(name), one, Value(np.array([word or 0], np.uint64), np.array([known])))
+        machine.kept.forget(here, size)
+        machine.memory.store(here, size, np.array([new], np.uint64), np.array([True]))
+        machine.changed[place : place + size] = 0
+        machine.tell("write", ("flag", place), size, at, one)
+        self._swaps.setdefault(location, []).append(Swap(thread, poll, (at, concrete(waiter.inputs)), compared))
+        self.written(location, thread, new, level, op.sem in ("release", "acq_rel"), ("exch", op.type, new))
+        for fence in outcome.fences:
+            machine.order(machine.body[fence], fence, one)
+
+    def refuse_turns(self) -> None:
+        """Raise ``Stopped`` where loops that end by a ``cas`` may end in another order."""
+        for location, swaps in self._swaps.items():
+            same_turns(location, self.machine.strong.logs[location], swaps, self.rounds)
 
     def check_stuck(self) -> None:
         """Raise ``Stopped`` where threads that wait may end their loop after all."""
