@@ -103,6 +103,7 @@ def test_every_idiom_has_a_wrong_version() -> None:
     assert set(SLOW) | set(SMALL) <= set(SOURCES)
 
 
+@pytest.mark.share(2)
 @pytest.mark.usefixtures("without_nvcc")
 @pytest.mark.parametrize("name", shares(RIGHT))
 def test_right(name: str) -> None:

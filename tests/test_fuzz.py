@@ -104,6 +104,7 @@ def run(rng: random.Random) -> None:
         raise AssertionError(text) from error
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_changed_tests_and_models(seed: int) -> None:
     rng = random.Random(seed)

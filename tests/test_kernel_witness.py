@@ -90,7 +90,7 @@ def test_it_begins_with_what_is_missing(local: list[str]) -> None:
 def test_local_copies_and_what_nothing_writes_are_folded(local: list[str]) -> None:
     whole = "\n".join(local)
     assert ".local." not in whole and "depot" not in whole and "given" not in whole
-    assert "(5 instructions that only access .local memory or read what nothing writes: left out)" in whole
+    assert "(4 instructions that only access .local memory or read what nothing writes: left out)" in whole
     assert "P0:29: st.global.u32 [%d], %v" in whole and "reads data = 0 from its initial value" in whole
 
 

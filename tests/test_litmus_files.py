@@ -76,6 +76,7 @@ def _verdicts(path: Path) -> None:
         check_alike(result)
 
 
+@pytest.mark.share(3)
 @files
 def test_verdicts(path: Path) -> None:
     _verdicts(path)

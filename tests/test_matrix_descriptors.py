@@ -122,6 +122,7 @@ def without(*parts: str) -> list[str]:
     return [part for part in RIGHT if part not in parts]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("body", "layout", "expected"),
     [
@@ -182,6 +183,7 @@ def test_both_matrices_in_shared_memory(product: str, offset: int, expected: str
 STEP = "add.u64 %d4, %d4, 2; add.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, 4; @%p3 bra L;"
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("offset", "expected"), [(96, "race"), (7 * 128, "race"), (1024, "race-free")])
 def test_a_loop_that_steps_along_k(offset: int, expected: str, tmp_path: Path) -> None:
     body = ("mov.u32 %r4, 0;", *RIGHT[:4], "L:", PRODUCT.format("%d4"), STEP, COMMIT, store(2, offset), done())

@@ -78,7 +78,7 @@ def test_table_is_complete(model: str) -> None:
         assert all((LITMUS / f"{name}.litmus").is_file() for name in tests)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("mutant", LISTED, ids=label)
 def test_mutant_is_noticed(mutant: Mutant) -> None:
     """Every test that the table names has another verdict, status or flags under the mutant."""

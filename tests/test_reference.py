@@ -165,6 +165,7 @@ def named(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("path", LITMUS, ids=named)
 def test_litmus_files(path: Path) -> None:
     """The verdicts that the files of the newer instructions state, derived by hand or printed in the PTX ISA."""

@@ -120,6 +120,7 @@ def test_three_ways_to_say_it(
     assert (entry["holds"], entry["status"]) == (holds, status)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("command", ["races", "robust", "scopes", "fences", "explain", "compare", "progress"])
 @pytest.mark.parametrize("body", [_FILTER, _LOOP, _WAIT, "bar.sync 0, 32;"])
 def test_analyses(

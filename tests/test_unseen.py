@@ -87,6 +87,7 @@ def test_random_programs_end_alike(forced: None) -> None:
     assert _scalar(range(60)) > 30
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", random_families.NAMES)
 def test_families_end_alike(name: str, forced: None) -> None:
     least = 0 if name == "together" else 2  # see the slow share
@@ -108,6 +109,7 @@ def test_many_of_the_families_end_alike(name: str, forced: None, shift: int) -> 
     assert sum(_same(random_families.seeded(name, seed).text(), "ptx-8.5", seed) for seed in seeds) > least
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("path", LITMUS[::24], ids=lambda path: path.stem)
 def test_litmus_files_end_alike(path: Path, forced: None) -> None:
     _file(path)

@@ -153,7 +153,7 @@ def told(path: Path) -> str:
 
 def test_some_kernels() -> None:
     known = (GOLDEN / "whole-kernels.txt").read_text().splitlines(keepends=True)
-    for path in sorted(CUDA.glob("*.ptx"))[::2]:
+    for path in sorted(CUDA.glob("*.ptx"))[::3]:
         assert told(path) == "".join(line for line in known if line.partition(" ")[0] == path.stem)
 
 

@@ -30,6 +30,7 @@ def agree(path: Path, seed: int) -> WholeResult | None:
     return found
 
 
+@pytest.mark.share(5)
 @pytest.mark.parametrize("seed", range(18))
 def test_random_actives(seed: int, tmp_path: Path) -> None:
     agree(tmp_path / "k.ptx", seed)

@@ -100,6 +100,7 @@ def told_alike(make: random_whole.Ordered, seed: int, path: Path) -> int:
     return len(found)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("make", ORDERED)
 def test_the_order_of_the_text(make: random_whole.Ordered, tmp_path: Path) -> None:
     assert sum(told_alike(make, seed, tmp_path / "k.ptx") for seed in range(6)) >= 4

@@ -2,7 +2,7 @@
 // one clears when it finds them set.
 // From: signal pads of PyTorch's symmetric memory, the barriers of all GPUs of FLUX and Triton-distributed.
 // Right: each thread that signals another GPU comes after all threads of its CTA, and these go on when all have waited.
-//
+// ptxmm: threads = "warp 0 lane 0-1"
 // ptxmm: kernel = "signal_pads"
 // ptxmm: block = 64
 // ptxmm: [[grids]]

@@ -2,7 +2,7 @@
 // one clears when it finds them set.
 // From: signal pads of PyTorch's symmetric memory, the barriers of all GPUs of FLUX and Triton-distributed.
 // Wrong: an array is cleared while the other GPU still reads it.
-//
+// ptxmm: threads = "warp 0 lane 0-1"
 // ptxmm: kernel = "signal_pads"
 // ptxmm: block = 64
 // ptxmm: [[grids]]

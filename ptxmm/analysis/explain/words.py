@@ -67,6 +67,7 @@ STATIC: Mapping[str, Words] = MappingProxyType(
         "ext": Words("another thread", "8.9.1"),
         "pfence": Words("proxy fence of the proxy", "8.6"),
         "mbobj": Words("initialisation of the mbarrier", "9.7.14.15.9"),
+        "accum": Words("products of the same accumulator and shape", "9.7.16.6.2 of PTX ISA 9.0"),
         "tmcov": Words("fence of the tensor map", "9.7.14.4"),
         "lives": Words("shared memory of the CTA", "5.1.7"),
         "rcov": Words("fence for the shared memory", "9.7.13.4 of PTX ISA 9.0"),
