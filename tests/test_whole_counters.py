@@ -141,6 +141,12 @@ CASES = {
     "last, by order": (3, OWN + add(sem="acq_rel") + last("eq", 2, fence=""), "race-free"),
     "last, nothing released": (3, OWN + add() + last("eq", 2), "race"),
     "last, nothing acquired": (3, OWN + FENCE + add() + last("eq", 2, fence=""), "race"),
+    "last, nothing acquired but by fence.sc": (
+        3, OWN + FENCE.replace("acq_rel", "sc") + add() + last("eq", 2, fence=""), "race",
+    ),
+    "last, all counted before, nothing acquired": (
+        3, add().replace("d2", "d1") + FENCE.replace("acq_rel", "sc") + add() + last("eq", 2, fence=""), "race",
+    ),
     "last, counted in the CTA": (3, OWN + FENCE + add(scope="cta") + last("eq", 2), "race"),
     "last, released in the CTA": (3, OWN + FENCE.replace("gpu", "cta") + add() + last("eq", 2), "race"),
     "last, acquired in the CTA": (3, OWN + FENCE + add() + last("eq", 2, fence=FENCE.replace("gpu", "cta")), "race"),

@@ -109,7 +109,7 @@ def assuming(body: str, claim: str = "races = 'none'", lines: bool = False) -> s
         ("@%p1 atom.global.exch.b32 %r5, [%d1], 7; @!%p1 st.global.u32 [%d1], 7;", "race", None),
         # What is written is not worked out, or depends on who came first.
         ("sin.approx.f32 %f1, 0f3F800000; st.global.f32 [%d1], %f1;", "undecided", "what it writes is not worked out"),
-        ("atom.global.add.u32 %r5, [%d1+4], 1; st.global.u32 [%d1], %r5;", "undecided", "is not worked out"),
+        ("atom.global.add.u32 %r5, [%d1+4], 1; st.global.u32 [%d1], %r5;", "race", None),
         # A loop without synchronization writes other values one after the other.
         ("mov.u32 %r5, 0; L: st.global.u32 [%d1], %r5; add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, 3; @%p2 bra L;",
          "race", None),

@@ -126,6 +126,8 @@ class Deciding:
                 self.rests = frozenset()
                 self._refuse_elsewhere()
         except Stopped as stop:
+            if stop.word == "undecided" and self._explains and (races := self._plain()):
+                return self._made("race", None, races)
             vectors = stop.word == "undecided" and any(looks(op) and len(op.dst) > 1 for op in self.machine.body)
             done = (self.machine.body[at] for at in self.machine.executed)
             masks = stop.word == "undecided" and any(
@@ -162,7 +164,7 @@ class Deciding:
                 one.refuse_ended()
                 self._delay()
         except Stopped as failed:
-            if one is None and not chosen and not last and failed.word == "undecided" and (races := self._plain()):
+            if one is None and not chosen and not last and failed.word == "undecided" and (races := self._begun()):
                 return races
             if not chosen or failed.word != "undecided":
                 raise  # else there perhaps is no execution in which all of that is found
@@ -380,24 +382,25 @@ class Deciding:
         return tuple(self._race(run, pair, count, explain) for pair, count in sure[:_MOST])
 
     def _plain(self) -> tuple[WholeRace, ...]:
-        """The races of an execution that can't be followed to its end, or of the same one in which values are what they
-        are, whatever they depend on. What comes behind orders nothing that is there already, so that each execution
-        that begins so has them."""
+        """The races of an execution in which values are what they are, whatever they depend on, and atomic operations
+        of threads that come together are done in the other order."""
         machine, plan = self.machine, self.plan
-        if races := self._begun():
-            return races
         self.plan = follow(steps=_MORE * machine.steps + _FEW)
         self.plan.plain = True
         self.machine = Machine(self.launch, self.plan, self.waiting, machine, self._layout)
-        with suppress(Stopped):
-            self.machine.run(self.limits)
-        if races := self._begun():
-            return races
+        try:
+            with suppress(Stopped):
+                self.machine.run(self.limits)
+            if races := self._begun():
+                return races
+        except Timeout:
+            pass
         self.machine, self.plan = machine, plan
         return ()
 
     def _begun(self) -> tuple[WholeRace, ...]:
-        """The races of an execution as far as it is followed."""
+        """The races of an execution as far as it is followed: what comes behind orders nothing that is there already,
+        so that each execution that begins so has them."""
         try:
             return self._sure(Executed(self.machine, self.limits))
         except Stopped:

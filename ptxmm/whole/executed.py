@@ -233,12 +233,15 @@ class Executed:
         found, clocks, one = self.found, self.machine.clocks, np.array([b])
         if not self._level(int(found.instruction[a])) or found.kind[a] == READ:
             return False
+        log = self.machine.strong.logs.get((int(found.place[a]), int(found.size[a])))
+        written = (int(found.agent[a]), int(found.clock[a]))
+        orders = [w.order for w in (() if log is None else log.writes) if (w.thread, w.clock) == written]
         return any(
             place <= found.cell[a] < place + size
             and clocks.after(found.view[one], found.agent[one], np.array([read.thread]), np.array([read.clock]))[0]
             for read in self.machine.strong.reads
             for place, size in [read.location]
-            if read.level != WEAK
+            if read.level != WEAK and read.order > min(orders, default=0)
         )
 
     def _same(self) -> Numbers:

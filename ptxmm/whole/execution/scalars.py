@@ -36,11 +36,17 @@ class Scalars:
         self.racing = machine.kernel.same_value
         launch = machine.kernel.launch
         self._alone = launch.condition is None and not launch.robust and not machine.waiting
-        self._alone &= not any(map(_looks, machine.body)) and not _taken(machine)
+        self._taken = set[str]().union(*(names_read(op) for op in machine.body))
+        self._alone &= not any(map(_looks, machine.body)) and not any(map(self._takes, machine.body))
         """Whether nobody looks at what strong accesses leave: no thread, so that nothing synchronizes by them, and no
         claim."""
         self._arrived: set[Arrival] = set()
         self._arrivals: dict[tuple[Location, int], int] = {}
+
+    def _takes(self, op: ops.Op) -> bool:
+        """Whether something is made of what an atomic operation returns."""
+        given = op.dst if isinstance(op, ops.Atomic) else ()
+        return any(register is not None and register.name in self._taken for register in given)
 
     def load(self, op: ops.Load, at: int, threads: Numbers) -> None:
         """``ld``."""
@@ -182,7 +188,8 @@ class Scalars:
         if self._alone and op.op != "cas" and self.machine.history is None and not self.machine.plan.plain:
             self._change(op, at, places, threads, value, same)
             return
-        for number, place in enumerate(places.tolist()):
+        order = [*enumerate(places.tolist())]
+        for number, place in reversed(order) if self.machine.plan.plain and self._takes(op) else order:
             thread, here, location = int(threads[number]), np.array([place]), (place, size)
             self.locations.watch(location)
             old = self.locations.held(location)
@@ -298,9 +305,3 @@ def _looks(op: ops.Op) -> bool:
     loud = ops.Fence | ops.ProxyFence | ops.TensormapFence | ops.TensormapCopyFence | ops.BulkCopy | ops.AsyncStore
     # What a strong store leaves depends on whether it comes before the atomic operations there.
     return isinstance(op, loud) or (isinstance(op, ops.Load | ops.Store) and op.scope is not None)
-
-
-def _taken(machine: Accessing) -> bool:
-    """Whether something is made of what an atomic operation returns."""
-    given = {register.name for op in machine.body if isinstance(op, ops.Atomic) for register in op.dst if register}
-    return not given.isdisjoint(set[str]().union(*(names_read(op) for op in machine.body)))
