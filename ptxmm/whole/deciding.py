@@ -36,7 +36,7 @@ from ptxmm.whole.finals import Final, Finals, finals
 from ptxmm.whole.launched import launched
 from ptxmm.whole.layouts import PAIRS
 from ptxmm.whole.lenient import VECTOR, model
-from ptxmm.whole.narrowing import Glanced, Varied, narrowed, refuse_order, seen, unfound, widened
+from ptxmm.whole.narrowing import Glanced, Varied, narrowed, refuse_order, unfound, widened
 from ptxmm.whole.order.clocks import Release
 from ptxmm.whole.order.history import History
 from ptxmm.whole.order.origins import Key
@@ -239,8 +239,6 @@ class Deciding:
         while True:
             run = self._executed()
             if not narrowed(self.machine, self.plan):
-                if run.groups and (found := seen(self.machine, self.plan)):
-                    run.order(found)
                 return run
 
     def _late(self) -> bool:

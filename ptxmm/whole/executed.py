@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -15,7 +14,6 @@ from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.lenient import ISSUE, PROXY_WAR, TENSOR_WAIT
-from ptxmm.whole.narrowing import Seen
 from ptxmm.whole.order.conflicts import accesses, racing, unordered
 from ptxmm.whole.order.options import Options
 from ptxmm.whole.order.strong import ALL, WEAK, Location
@@ -72,29 +70,6 @@ class Executed:
             if first is not None:
                 sure.append((first, len(pairs)))
         return sure
-
-    def order(self, seen: Sequence[Seen]) -> None:
-        """Leave out pairs of a write that some read observes in every execution, and of what that read precedes: they
-        are in causality order by (2) of 8.9.5, though not in base causality order. Nothing goes on from what precedes
-        the write to what the read precedes, so that only bytes count of which all pairs have been looked at."""
-        found, after = self.found, self.machine.clocks.after
-        strong = (self._levels()[found.instruction] != WEAK) & (found.kind == READ)
-        apart = (found.proxy != 0) | (found.agent >= self.machine.clocks.threads) | (self._same() >= 0)
-        paired = {*found.cell[strong].tolist()} - {*found.cell[apart].tolist()}
-        writes: dict[tuple[int, int], list[Seen]] = {}
-        for item in () if self.machine.regions.left else seen:
-            writes.setdefault(item.write, []).append(item)
-
-        def ordered(a: int, b: int) -> bool:
-            cell, behind = int(found.cell[b]), (found.view[[b]], found.agent[[b]])
-            return cell in paired and any(
-                item.location[0] <= cell < sum(item.location)
-                and after(*behind, *(np.array([part]) for part in item.read))[0]
-                for item in writes.get((int(found.agent[a]), int(found.clock[a])), ())
-            )
-
-        left = {key: [pair for pair in pairs if not ordered(*pair)] for key, pairs in self.groups.items()}
-        self.groups = {key: pairs for key, pairs in left.items() if pairs}
 
     def unsure(self, message: str) -> Stopped | None:
         """That it is not known whether some pair races; None if there is no pair."""

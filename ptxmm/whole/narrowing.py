@@ -19,7 +19,7 @@ from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.order.clocks import Release
 from ptxmm.whole.order.options import Option, Options, Unclear
 from ptxmm.whole.order.origins import Decision, Derived, Key, Result, Words, given
-from ptxmm.whole.order.strong import WEAK, Arrival, Chosen, Glance, Location, Plan, Read
+from ptxmm.whole.order.strong import WEAK, Arrival, Chosen, Glance, Plan, Read
 
 _MOST_CASES = 4096
 _MOST_LOOKS = 4
@@ -76,20 +76,6 @@ def unfound(machine: Machine, plan: Plan) -> bool:
     return _Narrowing(machine, plan).unfound()
 
 
-class Seen(Struct, frozen=True):
-    """A write of a location, by its thread and clock, and a read in a loop that waits, which observes it in every
-    execution (8.9.2), by its own: what the read precedes comes after the write in causality order (8.9.5)."""
-
-    location: Location
-    write: tuple[int, int]
-    read: tuple[int, int]
-
-
-def seen(machine: Machine, plan: Plan) -> list[Seen]:
-    """What loops observe in every execution, if ``plan`` has what all of them have."""
-    return list(_Narrowing(machine, plan).seen())
-
-
 class _Narrowing:
     def __init__(self, machine: Machine, plan: Plan) -> None:
         self.machine, self.plan = machine, plan
@@ -129,19 +115,6 @@ class _Narrowing:
             except Unclear:
                 pass
         return False
-
-    def seen(self) -> Iterator[Seen]:
-        """What loops observe in every execution."""
-        for read in self.machine.strong.reads:
-            if read.waited is None or read.late:
-                continue
-            try:
-                each = [self.options.observed(read, option) for option in self._options(read)]
-            except Unclear:
-                continue
-            writes = self.machine.strong.logs[read.location].writes
-            for at in frozenset[int].intersection(*each) if each else ():
-                yield Seen(read.location, (writes[at].thread, writes[at].clock), (read.thread, read.clock))
 
     def _trusted(self, read: Read) -> bool:
         try:

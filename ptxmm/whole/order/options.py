@@ -135,14 +135,6 @@ class Options:
 
         return told
 
-    def observed(self, read: Read, option: Option) -> frozenset[int]:
-        """The strong writes that a read observes whatever it finds of ``option`` (8.9.2), by their numbers."""
-        log = self._strong.logs[read.location]
-        forced, free = self._sight(read, log).segment(option.base)
-        if not self._observed([log.writes[at] for at in (option.base, *forced, *free)], read):
-            return frozenset()
-        return frozenset(at for at in (option.base, *option.sure) if log.writes[at].level != WEAK)
-
     def _observed(self, writes: list[Write], read: Read) -> bool:
         """Whether all of ``writes`` that are strong, and ``read``, are in each other's scope."""
         clocks, strong = self._strong.clocks, self._strong
