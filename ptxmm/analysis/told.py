@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from ptxmm.analysis.result import Analysed, Listed, Note, Outcome, Result
 from ptxmm.cat import Model, load
 from ptxmm.errors import PtxmmError, Timeout
-from ptxmm.ptx.ops import Branch
+from ptxmm.program.graph import backward
 
 if TYPE_CHECKING:
     from ptxmm.analysis.expectation import Expectation
@@ -109,8 +109,7 @@ def _rising(test: Test, limits: Limits, answer: Callable[[Limits], Result], ever
     """The ``answer`` within ``limits``. Where it takes long, with fewer rounds of loops first: an execution found in
     these stands, and if none goes on beyond them they are all. ``every``: final states are to be listed."""
     start, end = time.monotonic(), limits.deadline
-    branches = ((at, op) for thread in test.threads for at, op in enumerate(thread.body) if isinstance(op, Branch))
-    if (end is not None and end - start <= _FIRST) or not any(op.target <= at for at, op in branches):
+    if (end is not None and end - start <= _FIRST) or not any(backward(thread.body) for thread in test.threads):
         return answer(limits)
     result = answer(replace(limits, deadline=start + _FIRST))
     if result.status != "timeout":

@@ -107,15 +107,11 @@ def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
     """The verdicts on the claims of the launches of a source that have so many threads, none of them chosen, that all
     executions take long to list, or cannot be. None for other files, where nothing is claimed, and where one execution
     does not decide what all of them still may. Raises ``PtxmmError``."""
-    from ptxmm.formats.modules.read import sizes
     from ptxmm.formats.threads import MAX_THREADS
 
-    if chosen.models or chosen.readings or chosen.without:
+    counts = _sizes(file, chosen)
+    if counts is None:
         return None
-    try:
-        counts = sizes(file, chosen.launch)
-    except PtxmmError:
-        return None  # it is told where the tests are read
     most, listed = max(counts), max(counts) <= MAX_THREADS
     if listed and min(counts) <= _FEW:
         return None
@@ -132,14 +128,21 @@ def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
 def listable(file: Path, chosen: Settings) -> bool:
     """Whether all threads of every launch of a source run where all executions are listed, so that one execution of
     them may decide what takes too long otherwise."""
+    counts = _sizes(file, chosen)
+    return counts is not None and all(counts)
+
+
+def _sizes(file: Path, chosen: Settings) -> list[int] | None:
+    """As ``sizes``; None where one execution tells nothing of what is asked, or the file cannot be read, which is told
+    where its tests are."""
     from ptxmm.formats.modules.read import sizes
 
     if chosen.models or chosen.readings or chosen.without:
-        return False
+        return None
     try:
-        return all(sizes(file, chosen.launch))
+        return sizes(file, chosen.launch)
     except PtxmmError:
-        return False  # it is told where the tests are read
+        return None
 
 
 def followed(file: Path, chosen: Settings) -> list[Result] | None:

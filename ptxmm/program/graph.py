@@ -52,6 +52,11 @@ def graph_of(body: Sequence[Op]) -> Graph:
     return Graph((*after, ()), tuple(map(tuple, before)))
 
 
+def backward(body: Sequence[Op]) -> dict[int, int]:
+    """The branches whose target is not after them, each with its target."""
+    return {pc: op.target for pc, op in enumerate(body) if isinstance(op, Branch) and op.target <= pc}
+
+
 def reach(edges: Sequence[Sequence[int]], starts: Iterable[int], stop: int | None = None) -> set[int]:
     """The nodes on paths from ``starts`` (these too) that do not pass ``stop``."""
     seen: set[int] = set()

@@ -41,8 +41,8 @@ def examined(kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Mac
     """As ``whole``, with what is needed to change the launch. ``before``: an execution of a launch that differs in some
     of its instructions; then races are not explained, nor what they rest on. Raises ``PtxmmError``."""
     given = assumed(kernels[0].launch)
-    run = Deciding(kernels, file, limits, given, before)
-    first = found = run.result()
+    run, first = _decided(kernels, file, limits, given, before)
+    found = first
     told = Examined(first, run.machine, tuple(run.clues))
     if given is None or before is not None:
         return told
@@ -51,8 +51,7 @@ def examined(kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Mac
         lenient |= run.rests
         if run.enough:
             return replace(told, result=_resting(first, lenient - given))
-        run = Deciding(kernels, file, limits, lenient)
-        found = run.result()
+        run, found = _decided(kernels, file, limits, lenient)
     if found.answer == "race-free" and found is not first:
         return replace(told, result=_resting(first, lenient - given))
     if found.holds is False and lenient - given == {ACTIVE_TOGETHER}:  # these are executions like all others
@@ -60,6 +59,20 @@ def examined(kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Mac
     if first.answer == found.answer == "race":  # what does not rest on anything comes before what does
         return Examined(replace(first, races=found.races), run.machine, tuple(run.clues))
     return told
+
+
+def _decided(
+    kernels: tuple[Kernel, ...], file: str, limits: Limits, lenient: frozenset[str] | None,
+    before: Machine | None = None,
+) -> tuple[Deciding, WholeResult]:  # fmt: skip
+    """The answer, and what is known of the launch that gave it: one in which threads take turns by ``cas``, or where
+    that does not decide, as it is."""
+    run = Deciding(kernels, file, limits, lenient, before)
+    found = run.result()
+    if found.answer == "undecided" and run.launch.swapping:
+        run = Deciding(kernels, file, limits, lenient, turns=False)
+        found = run.result()
+    return run, found
 
 
 def _resting(found: WholeResult, names: frozenset[str]) -> WholeResult:
@@ -82,8 +95,7 @@ class Drawn(Struct, frozen=True):
 def drawn(kernels: tuple[Kernel, ...], file: str, limits: Limits) -> Drawn:
     """As ``whole``, with the timeline of the execution that has the races, or of one that is followed as far as it
     goes. Raises ``PtxmmError``."""
-    run = Deciding(kernels, file, limits, assumed(kernels[0].launch))
-    result = run.result()
+    run, result = _decided(kernels, file, limits, assumed(kernels[0].launch))
     if run.told is None:
         run.told = run.machine = Machine(run.launch, follow(), run.waiting, run.machine)
         run.told.history = History(run.told.clocks, run.told.trace)

@@ -109,12 +109,6 @@ class Deciding:
 
     def result(self) -> WholeResult:
         """The answer."""
-        found = self._answer()
-        if found.answer == "undecided" and self.launch.swapping:
-            return Deciding(self.kernels, self.file, self.limits, self.lenient, None, self._layout, False).result()
-        return found
-
-    def _answer(self) -> WholeResult:
         if self.launch.mixed is not None:
             message = f"the register {self.launch.mixed}, which has two widths in two grids, is not followed yet"
             return self._made("unsupported", Stopped("unsupported", message))

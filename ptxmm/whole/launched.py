@@ -119,7 +119,7 @@ def launched(kernels: Sequence[Kernel], hosts: Mapping[str, Kernel]) -> Launched
         variables |= kernel.variables
     first = kernels[0]
     several = len(set(devices.values())) > 1
-    loads = {at: load for at, op in enumerate(body) if (load := _load(op, several))}
+    loads = {at: load for at, op in enumerate(body) if _keeps(op) and (load := load_of(op, several))}
     code = Code(tuple(loads.get(at, op) for at, op in enumerate(body)), registers, refused)
     remarks = tuple(dict.fromkeys(text for kernel in kernels for text in kernel.remarks))
     assumed = tuple(dict.fromkeys(name for kernel in kernels for name in kernel.assumed))
@@ -130,20 +130,23 @@ def launched(kernels: Sequence[Kernel], hosts: Mapping[str, Kernel]) -> Launched
     return Launched(kernel, tuple(parts), mixed, frozenset(loads), comparing)
 
 
-def _load(op: ops.Op, several: bool) -> ops.Load | None:
-    """The load that an atomic operation is as long as nobody looks at who has written: it leaves what it finds, and its
-    scope includes all threads of the launch, which has ``several`` devices or one. So whoever reads what it leaves may
-    as well read what it has read (8.9.2)."""
+def load_of(op: ops.Op, several: bool) -> ops.Load | None:
+    """The load that an atomic operation is if it writes nothing and its scope includes all threads of the launch, which
+    has ``several`` devices or one."""
     if not isinstance(op, ops.Atomic) or not op.returns or op.packed > 1 or len(op.operands) > 1 or op.type.bytes > 8:
         return None
-    wide = op.scope == "sys" or (op.scope == "gpu" and not several)
-    if not wide or op.sem not in ("relaxed", "acquire") or op.proxy != "generic" or not _keeps(op):
+    if not (op.scope == "sys" or (op.scope == "gpu" and not several)) or op.proxy != "generic":
         return None
-    return ops.Load(op.dst, op.address, op.type, op.sem, op.scope, op.space, op.source, op.guard)
+    sem = "acquire" if op.sem in ("acquire", "acq_rel") else "relaxed"
+    return ops.Load(op.dst, op.address, op.type, sem, op.scope, op.space, op.source, op.guard)
 
 
-def _keeps(op: ops.Atomic) -> bool:
-    """Whether an atomic operation leaves what it finds, whatever that is."""
+def _keeps(op: ops.Op) -> bool:
+    """Whether an operation is an atomic one that leaves what it finds, whatever that is, and releases nothing: as long
+    as nobody looks at who has written it is a load, as whoever reads what it leaves may as well read what it has read
+    (8.9.2)."""
+    if not isinstance(op, ops.Atomic) or len(op.operands) > 1 or op.sem not in ("relaxed", "acquire"):
+        return False
     (operands,) = op.operands
     if op.op == "cas":
         return operands[0] == operands[1]

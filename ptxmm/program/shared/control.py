@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from ptxmm.program.graph import (
     Graph,
+    backward,
     conditional,
     graph_of,
     live,
@@ -122,14 +123,14 @@ def control_flow(
             leaving.add(pc)
         if any(isinstance(body[i], BARRIERS) for i in region):
             skipping.add(pc)
-    backward = frozenset(pc for pc, op in enumerate(body) if isinstance(op, ops.Branch) and op.target <= pc)
-    spin = _spin_loops(thread, graph, written, idempotent) if backward else {}
+    back = frozenset(backward(body))
+    spin = _spin_loops(thread, graph, written, idempotent) if back else {}
     silent = {pc for pc, header, loop in natural_loops(graph) if pc in spin and fails(body, header, pc, loop)}
     spin |= {pc: op.target for pc in together if isinstance(op := body[pc], ops.Branch)}
     quiet = idempotent if spin else frozenset()
     ways = alike(thread, graph, join) if values else Alike({}, {})
     parts = frozenset(leaving), frozenset(skipping), *ways, together, frozenset(silent)
-    return ControlFlow(join, assigned, backward, spin, quiet, *parts)
+    return ControlFlow(join, assigned, back, spin, quiet, *parts)
 
 
 def around(thread: Thread) -> list[tuple[int, ...]]:
@@ -139,10 +140,10 @@ def around(thread: Thread) -> list[tuple[int, ...]]:
     Whoever comes to a pc a second time has taken one of them in between, so how often they have been taken tells
     the executions of an instruction apart.
     """
-    backward = [(pc, op.target) for pc, op in enumerate(thread.body) if isinstance(op, ops.Branch) and op.target <= pc]
+    branches = backward(thread.body)
     component = components(thread)
     return [
-        tuple(b for b, target in backward if target <= pc <= b and component[b] == component[pc])
+        tuple(b for b, target in branches.items() if target <= pc <= b and component[b] == component[pc])
         for pc in range(len(thread.body) + 1)
     ]
 
@@ -150,7 +151,7 @@ def around(thread: Thread) -> list[tuple[int, ...]]:
 def components(thread: Thread) -> list[int]:
     """For each pc and the end the number of its strongly connected component, in topological order of control."""
     body = thread.body
-    if not any(isinstance(op, ops.Branch) and op.target <= pc for pc, op in enumerate(body)):
+    if not backward(body):
         return list(range(len(body) + 1))
     return strong_components(graph_of(body))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.program.graph import graph_of, live, natural_loops, reach
+from ptxmm.program.graph import backward, graph_of, live, natural_loops, reach
 from ptxmm.program.identity import EventId
 from ptxmm.program.test import Thread
 from ptxmm.ptx.isa import PREDICATE, names_read, names_written
@@ -105,7 +105,7 @@ def without_counters(thread: Thread) -> Thread:
 def loops(thread: Thread) -> tuple[Loop, ...]:
     """The natural loops of ``thread`` (one for each header), innermost first. Loops without a header that dominates
     them are left out."""
-    if not any(isinstance(op, Branch) and op.target <= pc for pc, op in enumerate(thread.body)):
+    if not backward(thread.body):
         return ()
     graph = graph_of(thread.body)
     bodies: dict[int, set[int]] = {}

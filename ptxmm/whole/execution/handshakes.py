@@ -20,7 +20,7 @@ from ptxmm.ptx.isa import names_written
 from ptxmm.whole.execution.polls import Poll, polls
 from ptxmm.whole.execution.rounds import Place, Rounds
 from ptxmm.whole.execution.state import Stopped
-from ptxmm.whole.launched import Launched
+from ptxmm.whole.launched import Launched, load_of
 from ptxmm.whole.order.strong import INITIAL, Location, Log
 
 _MOST_PLACES = 64
@@ -39,27 +39,18 @@ def taking_turns(launch: Launched) -> Launched:
     """``launch`` with loads in the place of atomic operations that are tried until they succeed: each in a loop that
     does nothing else, and in a scope that includes all threads."""
     body, several = launch.kernel.code.body, len({part.device for part in launch.parts}) > 1
-    found = {at: load for at, op in enumerate(body) if (load := _load(op, several)) is not None}
+    tries = {at: op for at, op in enumerate(body) if isinstance(op, ops.Atomic) and op.op == "cas" and op.guard is None}
+    found = {at: load for at, op in tries.items() if (load := load_of(op, several)) is not None}
     while found:
         tried = tuple(found.get(at, op) for at, op in enumerate(body))
         waiting = polls(tried, observed(launch.kernel))
         kept = {at: load for at, load in found.items() if at in waiting and _alone(body, waiting[at], at)}
         if len(kept) == len(found):
             kernel = replace(launch.kernel, code=replace(launch.kernel.code, body=tried))
-            swapping = {at: op for at in found if isinstance(op := body[at], ops.Atomic)}
+            swapping = {at: tries[at] for at in found}
             return replace(launch, kernel=kernel, swapping=swapping)
         found = kept
     return launch
-
-
-def _load(op: ops.Op, several: bool) -> ops.Load | None:
-    if not isinstance(op, ops.Atomic) or op.op != "cas" or not op.returns or op.packed > 1 or len(op.operands) > 1:
-        return None
-    wide = op.scope == "sys" or (op.scope == "gpu" and not several)
-    if not wide or op.type.bytes > 8 or op.guard is not None or op.proxy != "generic":
-        return None
-    sem = "acquire" if op.sem in ("acquire", "acq_rel") else "relaxed"
-    return ops.Load(op.dst, op.address, op.type, sem, op.scope, op.space, op.source)
 
 
 def _alone(body: Sequence[ops.Op], poll: Poll, at: int) -> bool:
