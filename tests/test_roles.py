@@ -163,3 +163,19 @@ def test_others_that_depend_on_all(more: str) -> None:
     """Whether writes race with the same value, what comes after a grid, and the host may depend on any thread."""
     with pytest.raises(PtxmmError, match="what one does depends on others"):
         launched("st.global.u32 [%rd2], 1;", size=SIZE + more)
+
+
+@pytest.mark.parametrize(
+    ("condition", "role"),
+    [
+        # A thread of a CTA, a CTA, a warp, a thread of the launch.
+        ("setp.ne.u32 %p1, %r1, 45; @%p1 ret;", (0, 45)),
+        ("setp.ne.u32 %p1, %r2, 77; @%p1 ret;", (77, 0)),
+        ("add.u32 %r7, %r2, 7; shr.u32 %r8, %r1, 5; setp.ne.u32 %p1, %r8, 1; @%p1 ret;", (0, 32)),
+        ("setp.ne.u32 %p1, %r3, 4000; @%p1 ret;", (62, 32)),
+        ("setp.lt.u32 %p1, %r3, 5001; @%p1 ret; setp.gt.u32 %p1, %r3, 5001; @%p1 ret;", (78, 9)),
+        ("sub.u32 %r7, %r3, 4500; setp.ne.u32 %p1, %r7, 0; @%p1 ret;", (70, 20)),
+    ],
+)  # fmt: skip
+def test_a_role_that_a_constant_singles_out(condition: str, role: tuple[int, int]) -> None:
+    assert role in roles(launched(f"{condition} st.global.u32 [%rd1], 1;"))

@@ -7,9 +7,11 @@ others have written, and nobody may wait for a number of threads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, islice
+from math import prod
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from ptxmm.formats.modules.flow import matters
 from ptxmm.formats.modules.grids import Grid
@@ -25,6 +27,7 @@ from ptxmm.ptx.isa import names_read, names_written
 
 _MOST = 12
 """So many threads are chosen at most, or one of each role if these are more."""
+_NAMED = 100
 _FOLLOWED = (ops.Load, ops.Store, ops.Atomic, ops.Fence, ops.Barrier, ops.Branch, ops.Exit)
 _Thread = tuple[int, int]
 
@@ -40,7 +43,7 @@ def represented(kernel: Kernel, code: Code, variables: dict[str, Object]) -> tup
     roles: dict[tuple[int, ...], list[_Thread]] = {}
     residues: list[Residue] = []
     looked = 0
-    for cta, thread in _candidates(grid):
+    for cta, thread in sorted({*_candidates(grid), *_named(grid, code)}):
         residue, timed = special.specialized(cta, thread, frozenset())
         if residue.origin not in roles:
             residues.append(residue)
@@ -75,6 +78,31 @@ def _candidates(grid: Grid) -> Iterable[_Thread]:
     others = sorted({1, grid.ctas // 2, grid.ctas - 1} & set(range(1, grid.ctas)))
     yield from ((0, thread) for thread in sorted(inside))
     yield from ((cta, thread) for cta in others for thread in sorted({*range(0, grid.size, WARP_SIZE), grid.size - 1}))
+
+
+def _named(grid: Grid, code: Code) -> Iterable[_Thread]:
+    """Threads that a constant of ``code`` may single out, ``_NAMED`` at most: those of whom it is the number in the CTA
+    or in the launch, or that of the CTA, counted in threads, warps or one dimension. First those of constants that are
+    compared with, then those of the numbers beside these, then of all other constants."""
+    compared = [item for op in code.body if isinstance(op, ops.SetPredicate) for item in _constants(op)]
+    beside = [item + step for item in compared for step in (-1, 1)]
+    known = set(_candidates(grid))
+    found: dict[_Thread, None] = {}
+    for number in dict.fromkeys((*compared, *beside, *(item for op in code.body for item in _constants(op)))):
+        found[divmod(number, grid.size)] = None
+        found.update(((0, number * step), None) for step in (1, WARP_SIZE, grid.block[0], prod(grid.block[:2])))
+        found.update(((number * step, 0), None) for step in (1, grid.grid[0], prod(grid.grid[:2])))
+    inside = (it for it in found if 0 <= it[0] < grid.ctas and 0 <= it[1] < grid.size and it not in known)
+    return islice(inside, _NAMED)
+
+
+def _constants(item: object) -> Iterable[int]:
+    """The sizes of the integer constants in ``item``, an operation or a part of one."""
+    if isinstance(item, ops.Imm):
+        yield abs(item.value)
+    elif isinstance(item, Struct | tuple):
+        for part in item if isinstance(item, tuple) else astuple(item):
+            yield from _constants(part)
 
 
 def _chosen(roles: Sequence[Sequence[_Thread]]) -> tuple[_Thread, ...]:
