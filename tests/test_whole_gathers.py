@@ -72,6 +72,10 @@ PAIRED = (
 OWN = LANES.replace("[%d2]", "[%d4]").replace("ne.u32 %p3, %r3, 1", "eq.u32 %p3, %r3, 0")
 EACH = f"@!%p0 st.relaxed.gpu.global.u32 [%d4], 2; {GIVES} st.release.gpu.global.u32 [%d4], 2;"
 FENCED = "@!%p7 bra M; fence.acq_rel.gpu; bra L; M:"
+BETWEEN = (
+    "mov.u32 %r3, 0; L: setp.ne.u32 %p3, %r3, 1; vote.sync.any.pred %p7, %p3, 3; @!%p7 bra M; "
+    f"{LOOK.replace('acquire', 'relaxed')} fence.acq_rel.gpu; bra L; M:"
+)
 SETTLED = "setp.ne.u32 %p6, %r3, 2; vote.sync.all.pred %p8, %p6, 3; @%p8 bra E; setp.ne.u32 %p6, %r1, 0; @%p6 bra E;"
 BALLOTS = {
     "all lanes look": (waiting(LANES), "race-free"),
@@ -85,6 +89,13 @@ BALLOTS = {
     "a fence in each round": (waiting(LANES.replace("@%p7 bra L;", FENCED)), "race-free"),
     "only a fence in each round": (
         waiting(LANES.replace("acquire", "relaxed").replace("@%p7 bra L;", FENCED)), "race",
+    ),
+    "a fence between each look and the vote": (waiting(BETWEEN), "race-free"),
+    "a fence between each look and the vote, not with the scope": (
+        waiting(BETWEEN.replace("acq_rel.gpu", "acq_rel.cta")), "race",
+    ),
+    "a fence between each look but the first one and the vote": (
+        waiting(BETWEEN.replace("mov.u32 %r3, 0;", LOOK.replace("acquire", "relaxed"))), "race",
     ),
     "the lanes of a mask that is loaded": (
         waiting("ld.global.u32 %r10, [%d1+12]; " + LANES.replace(", 3;", ", %r10;")), "undefined",

@@ -40,6 +40,8 @@ _AGAIN = ""
 those with which the loop began."""
 _ROUND = "in which round this loop ends depends on the schedule"
 Registers = dict[str, Value]
+_Walk = tuple[int, Registers, tuple[int, ...]]
+"""Where a thread comes to, its registers there, and the fences on the way."""
 
 
 def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int, Poll]) -> dict[int, Poll]:
@@ -193,8 +195,8 @@ def _alike(one: ops.Op, other: ops.Op) -> bool:
 
 
 def _pure(op: ops.Op, here: bool, vote: ops.Op) -> bool:
-    """Whether an instruction of such a loop does nothing else. A fence between two looks orders no less if it is there:
-    a thread may come so late that it looks once."""
+    """Whether an instruction of such a loop does nothing else. A fence behind a look that does not end the loop orders
+    no less if it is there: a thread may come so late that it looks once."""
     if isinstance(op, ops.Fence):
         return isinstance(vote, ops.WarpExchange)
     return here or looks(op) or (isinstance(op, (*ops.COMPUTING, ops.Branch)) and not isinstance(op, ops.AddressValue))
@@ -213,14 +215,14 @@ class _Guess(State):
 
 def _walked(
     state: State, values: Registers, count: int, at: int, stops: frozenset[int], fixed: Collection[int] = ()
-) -> list[tuple[int, Registers]]:
-    """Where each of ``count`` threads comes to from ``at`` on, of ``stops``, with its registers there; what is
-    ``fixed`` is done already. Raises ``Stopped`` where that is not known."""
-    ends: dict[int, tuple[int, Registers]] = {}
-    work = [(values, at, np.arange(count))]
+) -> list[_Walk]:
+    """Where each of ``count`` threads comes to from ``at`` on, of ``stops``, with its registers there and the fences on
+    the way; what is ``fixed`` is done already. Raises ``Stopped`` where that is not known."""
+    ends: dict[int, _Walk] = {}
+    work: list[tuple[Registers, int, Numbers, tuple[int, ...]]] = [(values, at, np.arange(count), ())]
     steps = 0
     while work:
-        values, at, which = work.pop()
+        values, at, which, fences = work.pop()
         while at not in stops:
             steps += 1
             if steps > _STEPS:
@@ -237,7 +239,7 @@ def _walked(
                     raise Stopped("undecided", message, at)
                 goes = (value.words != 0) ^ op.guard.negated
                 if goes.any() and not goes.all():
-                    work.append((_only(values, ~goes), at, which[~goes]))
+                    work.append((_only(values, ~goes), at, which[~goes], fences))
                     values, which = _only(values, goes), which[goes]
                     continue
                 if not goes.any():
@@ -246,10 +248,12 @@ def _walked(
             if isinstance(op, ops.Branch):
                 at = op.target
                 continue
+            if isinstance(op, ops.Fence):
+                fences = (*fences, at)
             made = {register.name: value for register, value in results(guess, op, which) if register is not None}
             values, at = {**values, **made}, at + 1
         for number, thread in enumerate(which.tolist()):
-            ends[thread] = at, _only(values, np.arange(len(which)) == number)
+            ends[thread] = at, _only(values, np.arange(len(which)) == number), fences
     return [ends[number] for number in range(count)]
 
 
@@ -299,33 +303,33 @@ def _led(
         assert isinstance(first, ops.Load)
         values |= {register.name: unknown(count) for register in first.dst if register is not None}
         walked = _walked(state, values, count, poll.start + 1, stops, poll.fixed)
-        before = _joined([registers for _, registers in walked])
+        before = _joined([registers for _, registers, _ in walked])
         values = before | {name: unknown(count) for name in vote.written}
     values |= found(state, op, [given for _, given in cases])
     there = _walked(state, values, count, at + 1, stops, poll.fixed)
-    if any(place != vote.at for place, _ in there):
+    if any(place != vote.at for place, _, _ in there):
         raise Stopped("undecided", "this loop ends without a vote", at)
-    before = _joined([registers for _, registers in there])
+    before = _joined([registers for _, registers, _ in there])
     ends = _ends(state, vote, before, count)
     mine, known = _contributed(state, vote, before, count)
     if not known.all():
         raise Stopped("undecided", "what a thread says in a vote depends on a value that is not worked out", vote.at)
     outcomes = []
     for number in lanes.tolist():
-        _, registers = there[number]
+        _, registers, fences = there[number]
         if mine[number] == ends[number]:
             values = {name: registers.get(name, unknown(1)) for name in poll.outputs}
             words = tuple(int(v.words[0]) if v.known[0] else None for v in values.values())
-            outcomes.append(Outcome(vote.at, words, ()))
+            outcomes.append(Outcome(vote.at, words, fences))
             continue
-        ((place, _),) = _after(state, vote, registers, 1, 1 - int(ends[number]))
+        ((place, _, _),) = _after(state, vote, registers, 1, 1 - int(ends[number]))
         if place != vote.load:
             raise Stopped("undecided", "a thread that waits with others looks once only", at)
         outcomes.append(Outcome(vote.load, (*cases[number][0], 1), ()))
     return outcomes
 
 
-def _after(state: State, vote: Vote, before: Registers, count: int, result: int) -> list[tuple[int, Registers]]:
+def _after(state: State, vote: Vote, before: Registers, count: int, result: int) -> list[_Walk]:
     """Where threads come to behind a vote with this result."""
     values = {**before, _ballot(state.body[vote.at]).dst.name: constant(result, 32, count)}
     return _walked(state, values, count, vote.at + 1, frozenset({vote.at, vote.end, vote.load}))
@@ -333,7 +337,7 @@ def _after(state: State, vote: Vote, before: Registers, count: int, result: int)
 
 def _ends(state: State, vote: Vote, before: Registers, count: int) -> Numbers:
     """The result of a vote with which each thread leaves the loop. Raises ``Stopped`` where that is not one of two."""
-    leave = [[at == vote.end for at, _ in _after(state, vote, before, count, result)] for result in (0, 1)]
+    leave = [[at == vote.end for at, _, _ in _after(state, vote, before, count, result)] for result in (0, 1)]
     if any(one == other for one, other in zip(*leave, strict=True)):
         raise Stopped("undecided", "whether this loop ends depends on more than the vote", vote.at)
     return np.array(leave[1], np.int64)
@@ -373,7 +377,7 @@ class Gathering:
         if not (said[mine] == end).all() or not (needs_all or len(looked) == 1):
             raise Stopped("undecided", _ROUND, vote.at, every[0])
         before = {name: self.state.register(name, threads[mine]) for name in vote.names}
-        for place, _ in _after(self.state, vote, before, len(looked), 1 - end):
+        for place, _, _ in _after(self.state, vote, before, len(looked), 1 - end):
             if place != vote.load:
                 raise Stopped("undecided", "a thread that waits with others looks once only", vote.at, every[0])
         self._check_others(vote, threads[~mine], needs_all)
@@ -403,7 +407,7 @@ class Gathering:
             return
         said, end = self._said(vote, threads)
         before = {name: self.state.register(name, threads) for name in vote.names}
-        for number, (place, after) in enumerate(_after(self.state, vote, before, len(threads), 1 - end)):
+        for number, (place, after, _) in enumerate(_after(self.state, vote, before, len(threads), 1 - end)):
             thread = int(threads[number])
             if place != vote.at or said[number] != (end if needs_all else 1 - end):
                 raise Stopped("undecided", _ROUND, vote.at, thread)
