@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, product
 
 import pytest
@@ -15,6 +15,7 @@ from ptxmm.analysis.property import Requirement, judge, requirement
 from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.joint import Combined, combined
+from ptxmm.analysis.strength.known import Executions, Met, Placed, placed
 from ptxmm.analysis.strength.repairs import Repairs
 from ptxmm.analysis.strength.structure import Step, strengthenings
 from ptxmm.analysis.strength.sufficient import minimal_sets
@@ -112,6 +113,20 @@ def _brute(
     return set(sufficient)
 
 
+def _trials(test: Test, everything: Superposition, required: Requirement) -> Trials:
+    (program,) = combined(test, (), ())
+    known = Executions()
+
+    def made(on: Collection[Switch]) -> Placed:
+        return placed(program, everything, everything.given.union(on))
+
+    def asked(made: Placed) -> Met | None:
+        shown = Family(made.test, {}, model_named("ptx-8.5"), required, Limits()).shown()
+        return None if shown is None else known.add(made, shown)
+
+    return Trials(made, known, asked)
+
+
 def _agree(seed: int, stronger: bool) -> int:
     """Compare for one program; the number of smallest sets, or -1 where there are too many combinations."""
     model = model_named("ptx-8.5")
@@ -134,7 +149,7 @@ def _agree(seed: int, stronger: bool) -> int:
         # One of them is found from executions that are met; of the order of a new fence.sc these say nothing.
         named = [switch for switch in sorted(candidates) if everything.step(switch) != "sc"]
         random.Random(seed).shuffle(named)
-        tried = Trials(everything, lambda program: Family(program, {}, model, required, Limits()).shown()).least(named)
+        tried = _trials(test, everything, required).least(named)
         possible = {chosen for chosen in found if chosen <= set(named)}
         assert tried in possible or (tried is None and not possible), program_text(seed)
     return len(found)

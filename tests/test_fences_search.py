@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ptxmm.analysis.fences import FencesResult, Progress, fences, searched
 from ptxmm.analysis.property import Requirement, judge, requirement
 from ptxmm.analysis.strength.changes import Costs
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.likely import separated
+from ptxmm.analysis.strength.repairs import Repairs
 from ptxmm.analysis.strength.structure import Step, strengthenings
 from ptxmm.analysis.strength.superposition import superposition
+from ptxmm.analysis.words import Property
 from ptxmm.cli.workers import Bounds, Lost, Part, events
 from ptxmm.engines.result import Limits
 from ptxmm.formats import read as read_files
 from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
+from ptxmm.program.variation import Variation
 from tests.commands import Run
-from tests.support import model_named
+from tests.support import model_named, parse_one
 from tests.test_fences_kernels import BOTH, EXCHANGE, MODEL, TWO_WARPS, changed, holds, read, source
 
 TWICE = """
@@ -216,3 +220,39 @@ def test_accesses_are_not_made_strong_where_only_races_count(monkeypatch: pytest
         searched(read(source(EXCHANGE, RACES.strip().removeprefix("// ptxmm: "), TWO_WARPS)), model_named(MODEL))
     )
     assert [change.new for change in found.found.changes] == ["barrier.cta.sync 0"]
+
+
+def test_known_executions_refute_barriers() -> None:
+    """What happens whatever comes first is asked of few programs, and not of each with one more barrier."""
+    text = """PTX twice
+{ .global .u32 x = 0; }
+P0 @ cta 0 { st.relaxed.gpu.global.u32 [x], 1; ld.relaxed.gpu.global.u32 r0, [x]; }
+P1 @ cta 0 { st.relaxed.gpu.global.u32 [x], 2; ld.relaxed.gpu.global.u32 r0, [x]; }
+exists (x == 1 \\/ x == 2)
+"""
+    test, model, asked = parse_one(text), model_named("ptx-8.5"), 0
+    required = requirement(test, model, Property.never, Limits())
+
+    def problem(number: int, program: Test, variations: Mapping[Site, Variation]) -> Family:
+        nonlocal asked
+        asked += 1
+        return Family(program, variations, model, replace(required, deadlock=number > 0), Limits())
+
+    steps = strengthenings(test, model.coverage, Costs())
+    repairs = Repairs(test, steps, model.coverage, Costs(), problem, Limits().check, most=1)
+    while repairs.cost is not None:
+        assert repairs.advance() is None
+    assert len(steps) >= 7 and asked <= 3
+
+
+def test_what_spins_before_and_after() -> None:
+    """A repair of a race is one although a thread may spin for ever as before, which is said."""
+    text = """PTX spins
+{ .global .u32 x = 0; .global .u32 f = 0; }
+P0 @ cta 0 { st.global.u32 [x], 1; }
+P1 @ cta 1 { ld.relaxed.gpu.global.u32 r0, [x]; setp.eq.u32 p, r0, 1; @p st.relaxed.gpu.global.u32 [f], 1; }
+P2 @ cta 2 { L: ld.relaxed.gpu.global.u32 r0, [f]; setp.ne.u32 p, r0, 1; @p bra L; }
+"""
+    found = fences(parse_one(text), model_named("ptx-8.5"), wanted=Property.races)
+    assert [change.new for repair in found.repairs for change in repair.changes] == ["st.relaxed.gpu.global.u32 [x], 1"]
+    assert "progress" in {note.kind for note in found.notes}

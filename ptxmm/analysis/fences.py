@@ -18,6 +18,7 @@ from ptxmm.analysis.claims import trapping
 from ptxmm.analysis.compatibility import check_compatible
 from ptxmm.analysis.instruction import written
 from ptxmm.analysis.observe import observed
+from ptxmm.analysis.progress import progress
 from ptxmm.analysis.property import Requirement, judge, requirement
 from ptxmm.analysis.result import TIMEOUT, Note, Outcome, Status, told
 from ptxmm.analysis.robust import strong_model
@@ -42,7 +43,7 @@ from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.program.variation import Variation
-from ptxmm.ptx.ops import Barrier, ClusterBarrier, Op, WarpBarrier
+from ptxmm.ptx.ops import Barrier, Branch, ClusterBarrier, Op, WarpBarrier
 
 MOST = 10
 """So many repairs, or joint reductions, are listed unless more are asked for."""
@@ -60,11 +61,25 @@ _OTHERS = (
     "be weaker is so for the threads that run; `fences --whole` asks about all of them"
 )
 
+_SPINS = (
+    "threads may spin for ever, in the program as it is and after repairs; no claim is about it, and `ptxmm progress` "
+    "shows where"
+)
+
+_SPINNING = "{} changes were left out after which the property holds, but threads may spin for ever"
+
+_INTERLEAVED = (
+    "what must not be happens under sc too, where instructions take effect one after the other: no order is missing, "
+    "but the threads do something else than they should, or do not wait for what they need"
+)
+
 _SHARE = 2.0, 0.05
 """So many seconds, or such a part of the time that is left, has the explicit engine for a repair of a kernel."""
 
 THREADS = "threads"
 """Why a barrier is not judged of which not all threads may be in the test."""
+
+_BARRIERS = Barrier, WarpBarrier, ClusterBarrier
 
 SETS, TRIED = 40, 1500
 """So many sets of several barriers, waits and moves are tried as repairs; the search ends after so many strengths."""
@@ -218,6 +233,10 @@ class _Search:
         self.listed = True
         self.partial = False
         self.hangs = False
+        self.spins: bool | None = None
+        """Whether threads spin for ever in the program as it is, where that was asked."""
+        self.spinning = 0
+        """So many repairs were left out, after which threads spin for ever."""
         self.others = 0 if test.claims is None else test.claims.others
         """So many threads of the launch may need what those of the test do not."""
         self.notes: list[Note] = []
@@ -231,6 +250,10 @@ class _Search:
         notes = [*self.notes]
         if self.others and self.items:
             notes.append(Note(THREADS, _OTHERS.format(self.others)))
+        if self.spins and self.repairs:
+            notes.append(Note("progress", _SPINS))
+        if self.spinning:
+            notes.append(Note("progress", _SPINNING.format(self.spinning)))
         if cut:
             notes.append(TIMEOUT)
         if cut and self.cheaper is not None:
@@ -301,7 +324,7 @@ class _Search:
             if isinstance(self.test.at(structural.at), ClusterBarrier) and item.verdict == "removable":
                 self.notes.append(Note("lifetime", _LIFETIME))
         weights = {switch: self.costs.of(everything, switch) for switch in given}
-        fixed = frozenset(s for s in given if self.others and isinstance(everything.test.at(s.site), ClusterBarrier))
+        fixed = frozenset(s for s in given if self._meets_others(everything.test.at(s.site)))
         some = {switch: weights[switch] for switch in given - fixed}
         for kept in minimal_sets(some, lambda on: family.suffices(on | fixed), self.limits.check):
             cost = sum(weights[s] for s in kept | fixed)
@@ -324,7 +347,7 @@ class _Search:
             raise self._bug()
         if any(judgement.holds is None for judgement in decided):
             return Item(*where, "unknown", (), None, next(j.result.status for j in decided if j.holds is None))
-        if own not in enough and self.others and isinstance(op, ClusterBarrier):
+        if own not in enough and self._meets_others(op):
             return Item(*where, "unknown", (), None, THREADS)
         forms = [everything.form(site, rest | on) for on in enough]
         if forms == [None]:
@@ -343,10 +366,14 @@ class _Search:
         if without.holds is None:
             return Item(*where, "unknown", (), None, without.result.status)
         if without.holds and not without.vacuous and (self.hangs or not without.deadlock):
-            if self.others and isinstance(op, Barrier | WarpBarrier | ClusterBarrier):
+            if self._meets_others(op):
                 return Item(*where, "unknown", (), None, THREADS)
             return Item(*where, "removable", (), None, "")
         return Item(*where, "needed", (), without.outcome, without.why(required))
+
+    def _meets_others(self, op: Op) -> bool:
+        """Whether this is a barrier to which threads of the launch come that are not in the test, and may need it."""
+        return self.others > 0 and isinstance(op, _BARRIERS)
 
     def _where(self, site: Site, op: Op, text: str) -> tuple[str, int, int, str]:
         span = op.source.span
@@ -387,15 +414,28 @@ class _Search:
         if repairs.missed is not None:
             self._bound("repairs by several barriers, waits and moves", repairs.missed)
         added = [change.op for repair in self.repairs for change in repair.changes if change.old is None]
-        if self.test.claims is not None and any(isinstance(op, Barrier | WarpBarrier | ClusterBarrier) for op in added):
+        if self.test.claims is not None and any(isinstance(op, _BARRIERS) for op in added):
             self.notes.append(Note("barrier", _EVERYONE))
         if left_out(self.test):
             self.partial = True
             self.notes.append(Note("repair", "the threads are too long for all barriers and waits to be tried"))
         self.listed = self.listed and (self.most is None or len(self.repairs) <= self.most)
         if not self.repairs and self.listed and not self.partial:
-            text = "no order, scope, fence, barrier or wait that can be added is enough"
-            self.notes.append(Note("repair", text))
+            self.notes.append(Note("repair", "no order, scope, fence, barrier or wait that can be added is enough"))
+            self.notes += self._interleaved(required)
+
+    def _interleaved(self, required: Requirement) -> Iterator[Note]:
+        """Whether ``sc`` allows, too, what must not be."""
+        if required.bad is None:
+            return
+        try:
+            strong = judge(self.test, strong_model(self.model), replace(required, flags=frozenset()), self._share(""))
+        except PtxmmError as error:
+            if error.kind == "internal":
+                raise
+            return
+        if strong.outcome is not None:
+            yield Note("sc", _INTERLEAVED)
 
     def _bound(self, what: str, cost: int) -> None:
         self.partial = True
@@ -472,10 +512,27 @@ class _Search:
                 engines.append(engine)
             elif decided.result.status == "bounded":
                 self.status = "bounded"
+        if found and program is not self.test and not self.holds and self._spins(program):
+            if self.spins is None:
+                self.spins = self._spins(self.test)
+            if not self.spins:
+                self.spinning += 1
+                return False
         after = None if before is None else self._reached(program, required)
         keeps = before is None or after is None or before <= after
         self.repairs.append(Repair(found, cost, tuple(engines), self.test, program, keeps))
         return True
+
+    def _spins(self, program: Test) -> bool:
+        """Whether threads of a program with loops are known to spin for ever in some execution."""
+        if not any(isinstance(op, Branch) and op.target <= site.instruction for site, op in program.instructions):
+            return False
+        try:
+            return progress(program, self.model, limits=self._share("enumerate")).verdict == "may hang"
+        except PtxmmError as error:
+            if error.kind == "internal":
+                raise
+            return False
 
     def _share(self, engine: str) -> Limits:
         """The explicit engine may take very long for a kernel: no repair waits for it long."""

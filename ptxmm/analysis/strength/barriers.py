@@ -120,16 +120,19 @@ def _before(
 
 def orders(test: Test, sites: Sequence[Site]) -> Hashable | None:
     """What tells the effect of a barrier at ``sites``: how many instructions that do not only compute are before it in
-    each thread; of a thread with branches, where it is. None if there are no two threads of which one accesses memory,
-    or meets others, before it and the other one behind it."""
+    each thread; of a thread with branches, where the next such one is, or one that is come to from elsewhere. None if
+    there are no two threads of which one accesses memory, or meets others, before it and the other one behind it."""
     before: set[int] = set()
     behind: set[int] = set()
     effect: list[tuple[int, bool, int]] = []
     for thread, index in sorted(sites):
         body = test.threads[thread].body
-        branched = any(isinstance(op, Branch) for op in body)
-        passed = sum(not isinstance(op, COMPUTING) for op in body[:index])
-        effect.append((thread, branched, index if branched else passed))
+        targets = {op.target for op in body if isinstance(op, Branch)}
+        branched = bool(targets)
+        passed = index if branched else sum(not isinstance(op, COMPUTING) for op in body[:index])
+        while branched and passed + 1 < len(body) and isinstance(body[passed], COMPUTING) and passed + 1 not in targets:
+            passed += 1
+        effect.append((thread, branched, passed))
         if branched or any(isinstance(op, ORDERED) for op in body[:index]):
             before.add(thread)
         if branched or any(isinstance(op, ORDERED) for op in body[index:]):

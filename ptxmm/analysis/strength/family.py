@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.analysis.property import Requirement
-from ptxmm.analysis.strength.likely import Pairs, unordered
 from ptxmm.analysis.strength.units import aligned
 from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.cat import Model
@@ -29,7 +28,7 @@ from ptxmm.ptx.ops import Branch, Op
 
 
 class Shown(Struct, frozen=True):
-    """An unwanted execution of ``test`` under ``model``, and what was ``unwanted`` of it; the test is a program with
+    """An execution of ``test`` under ``model``, and what is ``unwanted`` of it; the test is a program with
     some values of unknown memory, or with threads that are held back."""
 
     test: Test
@@ -90,11 +89,16 @@ class Family:
         test, unwanted = self._parts[found[0]]
         return Shown(test, self._given[0], unwanted, found[1])
 
-    def unordered(self) -> Pairs | None:
-        """The conflicting instructions that are not ordered in some unwanted execution of ``test``, which has no
-        variations; None if it has no such execution. Raises ``Timeout``."""
-        shown = self.shown()
-        return None if shown is None else unordered(shown.test, shown.model, shown.witness)
+    def wanted(self) -> Shown | None:
+        """An execution of ``test``, which has no variations, that reaches its end in a state that may be, if there is
+        one with some values of unknown memory. Raises ``Timeout``."""
+        found = ((number, member.wanted()) for number, member in enumerate(self._members()))
+        shown = (Shown(self._parts[n][0], self._given[0], self._parts[n][1], w) for n, w in found if w is not None)
+        return next(shown, None)
+
+    def reaches_end(self) -> bool:
+        """Whether some execution of ``test``, which has no variations, reaches its end. Raises ``Timeout``."""
+        return any(member.ends(frozenset()) for member in self._members())
 
     def more(self, on: frozenset[Switch]) -> frozenset[Switch] | None:
         """A larger set of switches that is not enough, or None if there is none. Raises ``Timeout``."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from msgspec import Struct, field
 
 from ptxmm.analysis.strength.changes import Change, Costs
-from ptxmm.analysis.strength.family import Family, Shown
+from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.joint import Agenda, Chosen, Combined, all_changes, combined, groups, projected, subsets
-from ptxmm.analysis.strength.likely import Pairs, nearest, separated
+from ptxmm.analysis.strength.known import Executions, Met, Placed, placed
+from ptxmm.analysis.strength.likely import Pairs, nearest, separated, unordered
 from ptxmm.analysis.strength.structure import Step
 from ptxmm.analysis.strength.sufficient import MinimalSets
 from ptxmm.analysis.strength.superposition import Superposition, superposition
@@ -90,6 +91,9 @@ class Repairs:
         self._heap: list[tuple[int, Chosen]] = []
         self._several = sets
         self._tried: dict[Chosen, Pairs | None] = {}
+        self._known = Executions()
+        self._endless: set[Chosen] = set()
+        self._wanted: tuple[Met, ...] | None = None
         self._told: set[Chosen] = set()
         self.tried = 0
         self.missed: int | None = None
@@ -102,7 +106,7 @@ class Repairs:
         left = self._unordered(*combined(self._test, self._steps, kept))
         while left and len(kept) < _TOGETHER:
             counts = {n: separated(step, left) for n, step in enumerate(self._steps) if n not in kept}
-            order = sorted((n for n in counts if counts[n]), key=lambda n: (-counts[n], n))
+            order = self._likeliest(kept, sorted((n for n in counts if counts[n]), key=lambda n: (-counts[n], n)))
             short: list[tuple[int, Chosen, Pairs]] = []
             for number in order[:_LIKELY]:
                 for program in combined(self._test, self._steps, tuple(sorted((*kept, number)))):
@@ -115,6 +119,26 @@ class Repairs:
             if self._told or not short:
                 return
             _, kept, left = min(short, key=lambda item: item[:2])
+
+    def _likeliest(self, kept: Chosen, order: Sequence[int]) -> list[int]:
+        """The steps ``order``, rather those first that let an execution take place that is wanted: many barriers keep
+        their threads from meeting."""
+        if len(order) <= 1:
+            return [*order]
+        (program,) = combined(self._test, self._steps, ())
+        if self._wanted is None:
+            shown = self._problem(0, program.test, {}).wanted()
+            self._wanted = () if shown is None else (Met(placed(program), shown),)
+        likely: list[int] = []
+        later: list[int] = []
+        for number in order:
+            if len(likely) == _LIKELY:
+                break
+            self._check()
+            made = combined(self._test, self._steps, tuple(sorted((*kept, number))))
+            fits = any(met.fits(placed(program)) for met in self._wanted for program in made)
+            (likely if fits else later).append(number)
+        return [*likely, *later]
 
     def likely_orders(self) -> Iterator[Repair]:
         """One by orders, scopes and fences, of a program in which so many instructions vary that the problem of all
@@ -131,14 +155,30 @@ class Repairs:
         # made strong do not race, but where no final state is unwanted what they find may be out of order.
         without = ("sc",) if self._problem(0, program.test, {}).ends else ("sc", "strong")
         far = sorted((s for s in item.weights if item.everything.step(s) not in without), key=item.weights.__getitem__)
-        added = Trials(item.everything, self._shown).least(tuple(dict.fromkeys((*near, *far))))
+
+        def made(on: Collection[Switch]) -> Placed:
+            return placed(program, item.everything, item.everything.given.union(on))
+
+        trials = Trials(made, self._known, lambda asked: self._asked((), asked))
+        added = trials.least(tuple(dict.fromkeys((*near, *far))))
         if added is not None:
             yield self._repair(item, added)
 
-    def _shown(self, program: Test) -> Shown | None:
+    def _asked(self, chosen: Chosen, program: Placed) -> Met | None:
+        """An unwanted execution of a program of the steps ``chosen``, which is known from now on; so is whether after
+        steps alone no execution reaches its end."""
         self._check()
         self.tried += 1
-        return self._problem(0, program, {}).shown()
+        family = self._problem(len(chosen), program.test, {})
+        shown = family.shown()
+        if shown is None and chosen and not family.reaches_end():
+            self._endless.add(chosen)
+        return None if shown is None else self._known.add(program, shown)
+
+    def _is_unwanted(self, chosen: Chosen, program: Placed) -> bool:
+        """Whether a program of the steps ``chosen`` has an unwanted execution, or none that reaches its end."""
+        known = self._known.of(program) is not None
+        return known or self._asked(chosen, program) is not None or chosen in self._endless
 
     def _enough(self, chosen: Chosen) -> bool:
         """Whether some steps are a repair alone."""
@@ -151,9 +191,12 @@ class Repairs:
         chosen = program.chosen
         if chosen not in self._tried:
             self._check()
-            self.tried += 1
-            found = self._problem(len(chosen), program.test, {}).unordered()
-            self._tried[chosen] = None if found is None else frozenset(_origins(program, found))
+            shown = self._known.of(placed(program))
+            if shown is None and (met := self._asked(chosen, placed(program))) is not None:
+                shown = met.shown
+            left: Pairs = frozenset() if shown is None else unordered(shown.test, shown.model, shown.witness)
+            enough = shown is None and chosen not in self._endless
+            self._tried[chosen] = None if enough else frozenset(_origins(program, left))
         return self._tried[chosen]
 
     @property
@@ -221,8 +264,7 @@ class Repairs:
     def _alone(self, item: _Open) -> frozenset[Switch] | None:
         """The steps of a program without any switches, if they are enough."""
         item.alone = False
-        self.tried += 1
-        if self._problem(len(item.program.chosen), item.program.test, {}).suffices(frozenset()):
+        if not self._is_unwanted(item.program.chosen, placed(item.program)):
             return frozenset()  # and with switches it is larger
         self._push(item)
         return None
@@ -230,6 +272,12 @@ class Repairs:
     def _strengthened(self, item: _Open) -> frozenset[Switch] | None:
         """The next set of switches, if it is enough."""
         if item.sets is None:
+            everything = item.everything
+            strongest = placed(item.program, everything, everything.switches)
+            # What does not end does not if it is stronger.
+            if item.program.chosen in self._endless or self._is_unwanted(item.program.chosen, strongest):
+                item.weights = {}
+                return None
             item.sets = self._sets(item)
             for known in item.least:
                 item.sets.avoid([frozenset((switch,)) for switch in known])
@@ -245,6 +293,8 @@ class Repairs:
         family = self._problem(len(item.program.chosen), item.everything.test, item.everything.variations)
 
         def suffices(added: frozenset[Switch]) -> bool:
+            if len(added) == len(item.weights):
+                return True  # it was asked before
             self.tried += 1
             return family.suffices(given | added)
 

@@ -46,8 +46,8 @@ from ptxmm.ptx.ops import (
     WgmmaFence,
 )
 
-MOST = 256
-"""So many places for a barrier are tried."""
+MOST, PLACES = 256, 512
+"""So many places for a barrier are tried; so many of different effect in a kernel."""
 
 _TENSOR = (TensorLoad, TensorStore, TensorCopy, TensorProduct)
 _WAITS = (AsyncWait, WgmmaFence, TensorWait, TensorFence, GenericToAsyncFence)
@@ -337,13 +337,8 @@ def _added_in_source(test: Test, together: Units, costs: Costs) -> Iterator[Step
     """One more barrier in a kernel: before or after an instruction of the source, or before two that different threads
     come to; the threads of their warps, CTAs or clusters that come to neither have it at their end. None that nothing
     is before or behind, and of those with the same instructions before them the first."""
-    for kind, found in places(test, together):
-        effects: set[object] = set()
-        for sites, after in found[:MOST]:
-            effect = orders(test, sites)
-            if effect is None or effect in effects:
-                continue
-            effects.add(effect)
+    for kind, found in _distinct(test, together):
+        for sites, after in found[:PLACES]:
             added: dict[Site, tuple[Op, ...]] = {}
             gaps: dict[int, int] = {}
             for thread, index in sites:
@@ -357,10 +352,20 @@ def _added_in_source(test: Test, together: Units, costs: Costs) -> Iterator[Step
                 yield Step(_cost(kind, costs), added, barrier=barrier, after=after)
 
 
+def _distinct(test: Test, together: Units) -> Iterator[tuple[str, list[tuple[tuple[Site, ...], bool]]]]:
+    """The places for barriers of each kind, of those with the same effect the first; none without any."""
+    for kind, found in places(test, together):
+        distinct: dict[object, tuple[tuple[Site, ...], bool]] = {}
+        for sites, after in found:
+            distinct.setdefault(orders(test, sites), (sites, after))
+        distinct.pop(None, None)
+        yield kind, list(distinct.values())
+
+
 def left_out(test: Test) -> bool:
     """Whether barriers or waits were not tried because there are too many places for them."""
     if test.claims is not None:
-        return any(len(found) > MOST for _, found in places(test, units(test)))
+        return any(len(found) > PLACES for _, found in _distinct(test, units(test)))
     gaps = [[range(len(test.threads[t].body) + 1) for t in members] for _, members in groups_of(test)]
     return not all(map(_few, gaps)) or not all(map(_few, _in_warps(test, _of_threads(test, Costs()))[1]))
 

@@ -19,7 +19,7 @@ from ptxmm.engines.result import Observed, Source, Witness
 from ptxmm.events.explicit.barriers import Meeting
 from ptxmm.events.explicit.readings import Readings
 from ptxmm.events.explicit.relations.barriers import PHASES, phase_relations
-from ptxmm.events.explicit.relations.base import WITNESS, makes_values, scoped_fences
+from ptxmm.events.explicit.relations.base import WITNESS, base_of, makes_values, scoped_fences
 from ptxmm.events.explicit.relations.execution import Layout, ReadsFrom, initial_value
 from ptxmm.events.explicit.trace import Cell
 from ptxmm.program.condition import MemoryTerm
@@ -198,6 +198,27 @@ class Frame:
             raise Unconfirmed("coherence order is not a strict partial order")
         initial = self.layout.initial_order()
         return algebra.plus(co | initial) if transitive else co | initial
+
+    def in_line(self, written: Sequence[int], witness: Witness, meeting: Meeting) -> Pairs:
+        """The Fence-SC order of the witness, if it relates all fences; else one with which all happens one after the
+        other. Raises ``Unconfirmed`` where it does not."""
+        layout, algebra = self.layout, self.layout.algebra
+        self._scoped = algebra.rows(scoped_fences(layout)) if self._scoped is None else self._scoped
+        numbers = self._fences
+        given = algebra.relation((numbers.get(a, 0), numbers.get(b, 0)) for a, b in witness.fence_sc)
+        if algebra.rows(given | algebra.inverse(given)) == self._scoped:
+            return witness.fence_sc
+        rf, co, phases = self.reads_from(written, witness), self.coherence(witness.co), self.phases(meeting)
+        base = base_of(layout, rf, co, 0, phases, written)
+        first = rf.union | co | phases["barphase"] | phases["warpphase"] | phases["cluphase"] | phases["mbphase"]
+        before = algebra.plus(first | (base("po") or 0) | (base("fr") or 0))
+        if not algebra.irreflexive(before):
+            raise Unconfirmed("not all happens one after the other")
+        # Of two of which one comes before the other more come before the second.
+        place = [row.bit_count() for row in algebra.rows(algebra.inverse(before))]
+        pairs = ((a, b) for a, row in enumerate(self._scoped) for b in algebra.members(row))
+        events = layout.events
+        return frozenset((events[a].id, events[b].id) for a, b in pairs if (place[a], a) < (place[b], b))
 
     def fence_sc(self, given: Pairs) -> int:
         """Fence-SC order, of fences that are mutually in scope."""

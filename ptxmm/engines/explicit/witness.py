@@ -6,6 +6,7 @@ axiom of the model are checked from the instructions and from the text of the mo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -43,6 +44,10 @@ _FRAMES = 1 << 21
 _MEETINGS = 1 << 14
 """How many steps of barriers, in all ways in which they turn out, are remembered."""
 
+
+_COUNTED = ("warp.sync", "cluster.arrive", "cluster.wait")
+_OF_CTA = ("bar.sync", "bar.arrive", "bar.red")
+"""Steps at barriers whose phases a thread counts by itself: the former always, these if all threads come each time."""
 
 Phases = Mapping[EventId, int | None]
 
@@ -147,6 +152,19 @@ class Confirmer:
         Raises ``Unconfirmed`` if the program has no such execution.
         """
         return self._rebuild(witness)[1]
+
+    def completed(self, witness: Witness) -> Witness:
+        """``witness`` of a program that has other barriers of the warp, the CTA or the cluster, and other fences: with
+        phases for these barriers, the k-th for what comes to one for the k-th time, and with a Fence-SC order, if there
+        is one in which all happens one after the other. Whether this is an execution ``rebuild`` says.
+
+        Raises ``Unconfirmed`` as ``rebuild`` does.
+        """
+        if not witness.deadlocked:
+            traces = [run.trace for run in self._run(witness)]
+            witness = replace(witness, phases=_counted(traces, witness.phases))
+        _, meeting, _, _, frame, written = self._executed(witness, 0)
+        return replace(witness, fence_sc=frame.in_line(written, witness, meeting))
 
     def _rebuild(self, witness: Witness, number: int = 0) -> tuple[Frame, Rebuilt]:
         if witness.deadlocked and witness.unroll is None:
@@ -319,6 +337,19 @@ class Confirmer:
             if self._test.filter is None:
                 finals.known.keep(key, memory)
             yield memory
+
+
+def _counted(traces: Sequence[Trace], phases: Phases) -> Phases:
+    """``phases``, with those of warp and cluster barriers, and of barriers of CTAs that have none, counted anew."""
+    found = dict(phases)
+    for trace in traces:
+        count = Counter[tuple[str, str, int]]()
+        for step in trace.steps:
+            if step.kind in _COUNTED or (step.kind in _OF_CTA and step.id not in phases):
+                key = step.kind, step.operation, step.number
+                found[step.id] = count[key]
+                count[key] += 1
+    return found
 
 
 def _phases(traces: Sequence[Trace], witness: Witness) -> Phases:

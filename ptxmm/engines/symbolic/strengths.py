@@ -46,6 +46,8 @@ class Strengths:
         self._problem = Problem(test, model, observed or Observed((), ()), limits, named, variations=variations)
         self._problem.solver.prefer_true()  # so that ``more`` finds large sets
         self._switches: Mapping[Switch, Formula] = self._problem.base.alternatives.switches
+        proposition = unwanted.proposition
+        self._bad = FALSE if proposition is None else self._problem.formula(proposition)
         self._unwanted = self._formula(unwanted)
 
     @property
@@ -61,6 +63,17 @@ class Strengths:
         assumed = [formula if switch in on else -formula for switch, formula in self._switches.items()]
         return self._problem.witness() if self._problem.solver.satisfiable(self._unwanted, assumed) else None
 
+    def ends(self, on: Collection[Switch]) -> bool:
+        """Whether that program has an execution that reaches its end. Raises ``Timeout``."""
+        assumed = [formula if switch in on else -formula for switch, formula in self._switches.items()]
+        return self._problem.solver.satisfiable(self._problem.program.final, assumed)
+
+    def wanted(self) -> Witness | None:
+        """An execution of the strongest program that reaches its end, in a state that may be, or None. Raises
+        ``Timeout``."""
+        goal = self._problem.formulas.both(self._problem.program.final, -self._bad)
+        return self._problem.witness() if self._problem.solver.satisfiable(goal) else None
+
     def more(self, on: Collection[Switch], among: Collection[Switch]) -> frozenset[Switch] | None:
         """The switches that are on in some program with an unwanted execution, all of ``on`` and at least one of
         ``among`` being on; None if there is no such program. Raises ``Timeout``."""
@@ -73,9 +86,8 @@ class Strengths:
     def _formula(self, unwanted: Unwanted) -> Formula:
         problem, formulas = self._problem, self._problem.formulas
         raised = formulas.any([formula for name, formula in problem.flags if name in unwanted.flags])
-        ends = FALSE if unwanted.proposition is None else problem.formula(unwanted.proposition)
         misuse = [f for f, _ in problem.misuses] if unwanted.undefined else [FALSE]
         if unwanted.deadlock:
             misuse.append(problem.program.deadlock)
-        reached = formulas.both(problem.program.final, ends)
+        reached = formulas.both(problem.program.final, self._bad)
         return formulas.any([*misuse, reached, formulas.both(problem.counts, raised)])
