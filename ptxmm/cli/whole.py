@@ -115,7 +115,7 @@ def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
     most, listed = max(counts), max(counts) <= MAX_THREADS
     if listed and min(counts) <= _FEW:
         return None
-    found = results(file, replace(chosen, timeout=chosen.timeout / 4) if listed else chosen)
+    found = results(file, replace(chosen, timeout=chosen.timeout / 2) if listed else chosen)
     claims = [claim for result in found for claim in result.claims]
     if not all(result.claims for result in found) or (listed and any(claim.holds is None for claim in claims)):
         return None

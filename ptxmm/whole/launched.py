@@ -6,17 +6,20 @@ A thread of the host is a grid of one thread, on a device of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ptxmm.errors import PtxmmError
-from ptxmm.formats.modules.kernel import Kernel
+from ptxmm.formats.modules.kernel import Kernel, observed
 from ptxmm.formats.modules.lower import Code
 from ptxmm.formats.modules.objects import Object
+from ptxmm.program.graph import Graph, graph_of, live_at, post_dominators
 from ptxmm.program.source import NameTerm
 from ptxmm.program.symbols import symbols
 from ptxmm.ptx import ops
+from ptxmm.ptx.isa import names_read
 
 
 class Part(Struct, frozen=True):
@@ -35,7 +38,7 @@ class Part(Struct, frozen=True):
         return {name for op in self.kernel.code.body for name in symbols(op)}
 
 
-class Launched(Struct, frozen=True):
+class Launched(Struct, frozen=True, dict=True):
     """A launch: its ``parts``, and a ``kernel`` of all their instructions and variables. ``mixed``: a register that has
     two widths in two of them, if there is one. ``unchanging``: loads of the kernel that are atomic operations in the
     text, which leave what is there; ``comparing``: those that write only if they find what they compare with.
@@ -68,6 +71,7 @@ class Launched(Struct, frozen=True):
         """Whether some grid has clusters."""
         return any(part.kernel.grid.cluster is not None for part in self.parts)
 
+    @cached_property
     def owners(self) -> dict[str, list[int]]:
         """Of each variable that instructions name the CTAs in which they do."""
         found: dict[str, list[int]] = {}
@@ -76,9 +80,25 @@ class Launched(Struct, frozen=True):
                 found.setdefault(name, []).extend(range(part.first, part.first + part.kernel.grid.ctas))
         return found
 
-    def part_at(self, at: int) -> int:
-        """The part that an instruction is of, by its number."""
-        return max(number for number, part in enumerate(self.parts) if part.entry <= at)
+    @cached_property
+    def graph(self) -> Graph:
+        """Which instruction may follow which."""
+        return graph_of(self.kernel.code.body)
+
+    @cached_property
+    def joins(self) -> dict[int, int]:
+        """For each instruction the first one that every way on from it comes to."""
+        return post_dominators(self.graph)
+
+    @cached_property
+    def live(self) -> list[frozenset[str]]:
+        """The registers whose values count before each instruction."""
+        return live_at(self.kernel.code.body, self.graph, observed(self.kernel))
+
+    @cached_property
+    def read(self) -> set[str]:
+        """The registers that instructions read."""
+        return {name for op in self.kernel.code.body for name in names_read(op)}
 
     def number_of(self, term: NameTerm) -> tuple[int, int, int] | None:
         """The thread that a term names: its part, its CTA there, and its number in that; None if there is none."""

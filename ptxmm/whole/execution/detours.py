@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from ptxmm.program.graph import graph_of, post_dominators, reach
+from ptxmm.program.graph import reach
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.whole.arrays import Numbers
@@ -31,7 +31,6 @@ class Detours:
     def __init__(self, machine: Accessing, scalars: Scalars, barred: frozenset[int]) -> None:
         self.machine, self._scalars, self._barred = machine, scalars, barred
         self._found: dict[int, _Detour | None] = {}
-        self._joins: dict[int, int] = {}
 
     def taken(self, op: ops.Op, guard: ops.Guard, at: int, threads: Numbers) -> Numbers:
         """Threads come to an instruction under a guard: those for which it does not matter what that is go on where it
@@ -64,9 +63,8 @@ class Detours:
         if not isinstance(op, ops.Branch):
             inside, stop = [at], at + 1
         else:
-            graph = graph_of(body)
-            self._joins = self._joins or post_dominators(graph)
-            stop = self._joins.get(at, graph.end)
+            graph = self.machine.launch.graph
+            stop = self.machine.launch.joins.get(at, graph.end)
             if stop == graph.end:
                 return None
             inside = sorted(reach(graph.after, [op.target, at + 1], stop) - {stop})

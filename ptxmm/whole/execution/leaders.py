@@ -17,8 +17,7 @@ from functools import partial
 import numpy as np
 from msgspec import Struct
 
-from ptxmm.formats.modules.kernel import observed
-from ptxmm.program.graph import graph_of, live_at, post_dominators, reach
+from ptxmm.program.graph import reach
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.whole.arrays import Numbers
@@ -115,10 +114,9 @@ class Leaders:
 
     def _way(self, at: int, own: int, others: int) -> _Way:
         if (at, own) not in self._ways:
-            body = self.state.body
-            graph = graph_of(body)
-            live = live_at(body, graph, observed(self.state.kernel))
-            stop = post_dominators(graph).get(at, graph.end)
+            body, launch = self.state.body, self.state.launch
+            graph, live = launch.graph, launch.live
+            stop = launch.joins.get(at, graph.end)
             mine = reach(graph.after, [own], stop) - {stop, graph.end}
             theirs = reach(graph.after, [others], stop) - {stop, graph.end}
             needed = _names(body, mine, False) & (live[own] if own != stop else frozenset())

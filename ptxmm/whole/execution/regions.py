@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ptxmm.program.graph import graph_of, post_dominators
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.state import State
 from ptxmm.whole.order.origins import Key, deciding
@@ -33,7 +32,6 @@ class Regions:
     def __init__(self, state: State, strong: Strong) -> None:
         self.state, self._strong = state, strong
         self._entered: dict[int, list[_Region]] = {}
-        self._joins: dict[int, int] = {}
         self.left = False
 
     def enter(self, at: int, register: str, threads: Numbers) -> None:
@@ -41,13 +39,11 @@ class Regions:
         origins = self.state.origins.get(register)
         if not origins or self._strong.plan.late is None:
             return
-        if not self._joins:
-            self._joins = post_dominators(graph_of(self.state.body))
         known = self.state.register(register, threads).known
         for thread in threads[~known].tolist():
             if keys := deciding(origins[thread], thread):
                 held = self._strong.trust(thread, keys)
-                self._entered.setdefault(thread, []).append(_Region(self._joins[at], keys, held))
+                self._entered.setdefault(thread, []).append(_Region(self.state.launch.joins[at], keys, held))
 
     def leave(self, at: int, threads: Numbers) -> None:
         """Threads come to an instruction."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from ptxmm.events.explicit.values import arithmetic
 from ptxmm.ptx import ops
-from ptxmm.ptx.isa import names_read
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
 from ptxmm.whole.execution.locations import Locations
@@ -36,7 +35,6 @@ class Scalars:
         self.racing = machine.kernel.same_value
         launch = machine.kernel.launch
         self._alone = launch.condition is None and not launch.robust and not machine.waiting
-        self._taken = set[str]().union(*(names_read(op) for op in machine.body))
         self._alone &= not any(map(_looks, machine.body)) and not any(map(self._takes, machine.body))
         """Whether nobody looks at what strong accesses leave: no thread, so that nothing synchronizes by them, and no
         claim."""
@@ -46,7 +44,7 @@ class Scalars:
     def _takes(self, op: ops.Op) -> bool:
         """Whether something is made of what an atomic operation returns."""
         given = op.dst if isinstance(op, ops.Atomic) else ()
-        return any(register is not None and register.name in self._taken for register in given)
+        return any(register is not None and register.name in self.machine.launch.read for register in given)
 
     def load(self, op: ops.Load, at: int, threads: Numbers) -> None:
         """``ld``."""

@@ -93,7 +93,7 @@ class State:
             raise kernel.launch.error(
                 kernel.grid.spans["grid"], message, "unsupported", "launch fewer that do the same"
             )
-        variables, owners = kernel.variables, launch.owners()
+        variables, owners = kernel.variables, launch.owners
         if any(isinstance(op, ops.TensorAlloc) for op in self.body):
             variables, owners = {**variables, TENSOR.name: TENSOR}, {**owners, TENSOR.name: [*range(launch.ctas)]}
         self.memory = Memory(variables, owners, located, self.size, layout)

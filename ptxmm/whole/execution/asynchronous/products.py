@@ -66,7 +66,7 @@ class Products:
         fed = feeding(machine.body, named) if self._copies_pass else frozenset[str]()
         self.touching: Mapping[int, list[str]] = {
             at: names
-            for at, op in enumerate(machine.body)
+            for at, op in enumerate(machine.body if named else ())
             if not isinstance(op, ops.Wgmma) and (names := accessed(op, named, fed))
         }
         """The instructions that access registers of products, or what is copied to these, and which."""

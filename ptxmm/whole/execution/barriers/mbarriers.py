@@ -17,7 +17,7 @@ from ptxmm.ptx import ops
 from ptxmm.ptx.isa import definitions, uses
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.barriers.phases import Completed, Counts, Mbarrier, Moments, everything, some
-from ptxmm.whole.execution.barriers.retries import Retries
+from ptxmm.whole.execution.barriers.retries import check_retries
 from ptxmm.whole.execution.leaders import Leaders
 from ptxmm.whole.execution.state import RUNS, WAITS, Moment, State, Stopped
 from ptxmm.whole.execution.values import constant, unknown
@@ -40,7 +40,6 @@ class Mbarriers:
         self._found: dict[int, Mbarrier] = {}
         self._tokens: dict[int, tuple[Mbarrier, int]] = {}
         self._inits: dict[int, int] = {}
-        self._retries = Retries(state)
         self._computes = _computes_with_states(state.body, observed(state.kernel))
 
     def init(self, op: ops.MbarrierInit, at: int, places: Numbers, threads: Numbers) -> None:
@@ -225,7 +224,7 @@ class Mbarriers:
             past = targets < it.phase
             sure[past] = self._knows(it.phase - 1, it.before, here[past])
             if not sure.all():
-                self._retries.check(at, here[~sure])
+                check_retries(state, at, here[~sure])
             self._pass(it, at, here[past])
             if not past.all():
                 state.mode[here[~past]] = WAITS

@@ -8,12 +8,10 @@ threads, where a register that may hold this or that holds what is not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from ptxmm.formats.modules.kernel import observed
-from ptxmm.program.graph import Graph, graph_of, live_at
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.computing import results
@@ -35,27 +33,14 @@ class _Guess(State):
         return self.written[name] if name in self.written else self._state.register(name, threads)
 
 
-class Retries:
-    """The ways on from waits, for the threads of ``state``."""
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self._graph: Graph = graph_of(state.body)
-        self._live: list[frozenset[str]] = []
-
-    def check(self, at: int, threads: Numbers) -> None:
-        """Doubt the execution where the result of the wait at ``at`` decides something, in one of ``threads``."""
-        try:
-            _Ways(self.state, at, threads).check(self._needed)
-        except _Decides as found:
-            message = f"what happens after a wait that fails depends on the schedule: {found.why}"
-            other = None if found.at is None else (found.at, int(threads[0]))
-            self.state.doubt(message, at, int(threads[0]), other=other)
-
-    def _needed(self, pc: int) -> frozenset[str]:
-        if not self._live:
-            self._live = live_at(self.state.body, self._graph, observed(self.state.kernel))
-        return self._live[pc]
+def check_retries(state: State, at: int, threads: Numbers) -> None:
+    """Doubt the execution where the result of the wait at ``at`` decides something, in one of ``threads``."""
+    try:
+        _Ways(state, at, threads).check()
+    except _Decides as found:
+        message = f"what happens after a wait that fails depends on the schedule: {found.why}"
+        other = None if found.at is None else (found.at, int(threads[0]))
+        state.doubt(message, at, int(threads[0]), other=other)
 
 
 class _Decides(Exception):
@@ -73,15 +58,15 @@ class _Ways:
         self.state, self.first, self.threads = state, first, threads
         self._asked = self._question(first, {})
 
-    def check(self, needed: Callable[[int], frozenset[str]]) -> None:
-        """Raise ``_Decides`` where they are not all the same; ``needed``: the registers that are live at a pc."""
+    def check(self) -> None:
+        """Raise ``_Decides`` where they are not all the same."""
         waits = self._failing()
         own = self._passing(self.first, {})
         others = [self._passing(pc, registers) for pc, registers in waits.items()]
         joins = [pc for pc in own if all(pc in other for other in others)]
         if not joins:
             raise _Decides("it goes on otherwise")
-        left = [self._differing(pc, own, others) & needed(pc) for pc in joins]
+        left = [self._differing(pc, own, others) & self.state.launch.live[pc] for pc in joins]
         if all(left):
             raise _Decides(f"{min(left[-1])} is another one")
 
