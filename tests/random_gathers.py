@@ -164,3 +164,42 @@ def ballots(seed: int) -> str:
 
 def _vote(match: re.Match[str]) -> str:
     return f"vote.sync.{'all' if match[1] == 'and' else 'any'}.pred %p7, {match[2]}, 3;"
+
+
+def lines(seed: int) -> str:
+    """A kernel in which the lanes of a warp look at several words in each round, some of which do not matter to some
+    of them, perhaps count their rounds, and look now and then whether they are to give up."""
+    rng = random.Random(seed)
+    order = rng.choice(("acquire.gpu", "acquire.gpu", "relaxed.gpu", "acquire.cta"))
+    first, second = rng.choice((("[%d2]", "[%d2+4]"), ("[%d2+4]", "[%d2]"), ("[%d4]", "[%d1+12]"), ("[%d2]", "[%d4]")))
+    looks = f"ld.{order}.global.u32 %r3, {first}; ld.{rng.choice((order, 'relaxed.gpu'))}.global.u32 %r4, {second};"
+    says = f"setp.ne.u32 %p3, %r3, 1; setp.ne.u32 %p4, %r4, {rng.choice((0, 1, 1))};"
+    says += rng.choice((
+        "or.pred %p3, %p3, %p4;", "and.pred %p4, %p4, %p5; or.pred %p3, %p3, %p4;",
+        "and.pred %p3, %p3, %p0; and.pred %p4, %p4, %p5; or.pred %p3, %p3, %p4;", "and.pred %p3, %p3, %p0;",
+        "selp.u32 %r6, %r3, %r4, %p0; setp.ne.u32 %p3, %r6, 1;",
+    ))  # fmt: skip
+    counts, gives_up = rng.random() < 0.7, rng.random() < 0.5
+    counted = "add.u32 %r9, %r9, 1;" if counts else ""
+    aside = (
+        f"setp.lt.u32 %p6, %r9, {rng.choice((1, 2, 2))}; @%p6 bra S; ld.relaxed.gpu.global.u32 %r5, [%d1+8]; "
+        "setp.eq.u32 %p6, %r5, 0; @%p6 bra S; st.global.u32 [%d5], %r5; or.b32 %r10, %r10, 1; S: "
+        "setp.eq.u32 %p8, %r10, 0; and.pred %p3, %p3, %p8;"
+        if gives_up
+        else ""
+    )
+    loop = f"mov.u32 %r10, 0; L: {counted} {looks} {says} {aside} vote.sync.any.pred %p7, %p3, 3; @%p7 bra L;"
+    loop += rng.choice(("", "", " fence.acq_rel.gpu;", " bar.warp.sync 3;"))
+    use = rng.choice(("ld.global.u32 %r7, [%d1];", "ld.global.u32 %r7, [%d5];", "st.global.u32 [%d5], 2;"))
+    when = rng.choice((
+        "", "", "setp.eq.u32 %p6, %r9, 1; @%p6 bra E;", "setp.ne.u32 %p6, %r9, 1; @%p6 bra E;", "@%p0 bra E;",
+        "@%p5 bra E;", "setp.ne.u32 %p6, %r10, 0; @%p6 bra E;", "setp.ne.u32 %p6, %r4, 1; @%p6 bra E;",
+    ))  # fmt: skip
+    given = [f"st.global.u32 [%d5], 1; {rng.choice(('', 'bar.warp.sync 3;'))}"]
+    given.append(_given(rng, "1", rng.random() < 0.7))
+    if rng.random() < 0.3:
+        given.append(_given(rng, rng.choice("012"), rng.random() < 0.5))
+    if rng.random() < 0.2:
+        given.append("@%p5 st.relaxed.gpu.global.u32 [%d1+8], 1;")
+    head = f"{HEAD} setp.eq.u32 %p0, %r1, 0; not.pred %p5, %p0; {_TURN}"
+    return f"{head} {' '.join(given)} ret;\nWAIT: {loop} {when} {use}\nE: ret;\n}}\n"

@@ -694,15 +694,16 @@ def test_what_synchronizes_where_variables_lie_elsewhere(gives: str, takes: str,
     assert found.answer == word, found
 
 
+@pytest.mark.parametrize("first", ["setp.eq.and.u32 %p3, %r5, 0, %p2;", "@!%p2 bra W; setp.eq.u32 %p3, %r5, 0;"])
 @pytest.mark.parametrize(("mask", "word"), [(4096, "undecided"), (0, "race-free")])
-def test_choices_where_variables_lie_elsewhere(mask: int, word: str, tmp_path: Path) -> None:
+def test_choices_where_variables_lie_elsewhere(mask: int, word: str, first: str, tmp_path: Path) -> None:
     """Who does not wait is the first one at a counter, if a bit of an address is set: as these come, nobody."""
     body = (
         f"and.b32 %r4, %r2, {mask}; setp.ne.u32 %p2, %r4, 0; setp.ne.u32 %p1, %r1, 0; @%p1 bra I; "
         "mbarrier.init.shared.b64 [s+16], 1; st.shared.u32 [s+32], 0; I: bar.sync 0; and.b32 %r4, %r1, 31; "
         "setp.ne.u32 %p0, %r4, 0; @%p0 bra E; atom.relaxed.cta.shared.add.u32 %r5, [s+32], 1; @%p1 bra C; "
         "st.shared.u32 [s], 7; mbarrier.arrive.shared.b64 _, [s+16]; bra E; "
-        "C: setp.eq.and.u32 %p3, %r5, 0, %p2; @%p3 bra X; " + _WAIT.format(where="s+16", parity=0) + "X: "
+        f"C: {first} @%p3 bra X; " + _WAIT.format(where="s+16", parity=0) + "X: "
         "ld.shared.u32 %r6, [s];"
     )
     found = answer(tmp_path / "k.ptx", SHARED.format(body=body.replace("; ", ";\n    ")).replace("    ret;", "E: ret;"))

@@ -77,7 +77,43 @@ BETWEEN = (
     f"{LOOK.replace('acquire', 'relaxed')} fence.acq_rel.gpu; bra L; M:"
 )
 SETTLED = "setp.ne.u32 %p6, %r3, 2; vote.sync.all.pred %p8, %p6, 3; @%p8 bra E; setp.ne.u32 %p6, %r1, 0; @%p6 bra E;"
+FENCE_ON = "fence.acq_rel.gpu; ld.relaxed.gpu.global.u32 %r4"
+GIVES_UP = (
+    "setp.lt.u32 %p6, %r9, 2; @%p6 bra S; ld.relaxed.gpu.global.u32 %r5, [%d1+8]; setp.eq.u32 %p6, %r5, 0; "
+    "@%p6 bra S; st.global.u32 [%d5], %r5; or.b32 %r10, %r10, 1; S: setp.eq.u32 %p8, %r10, 0; and.pred %p3, %p3, %p8;"
+)
+LINES = (
+    "mov.u32 %r10, 0; L: add.u32 %r9, %r9, 1; ld.acquire.gpu.global.u32 %r3, [%d2]; "
+    "ld.relaxed.gpu.global.u32 %r4, [%d1+4]; setp.ne.u32 %p3, %r3, 1; setp.ne.u32 %p4, %r4, 1; or.pred %p3, %p3, %p4; "
+    f"{GIVES_UP} vote.sync.any.pred %p7, %p3, 3; @%p7 bra L;"
+)
+BOTH = f"@!%p0 st.relaxed.gpu.global.u32 [%d1+4], 1; {GIVES}"
+MINE = LINES.replace("or.pred %p3, %p3, %p4", "and.pred %p3, %p3, %p0")
+ROUNDS = (
+    "mov.u64 %d6, %d2; mov.u32 %r8, 1; setp.eq.u32 %p6, %r1, 1; @%p6 mov.u64 %d6, %d4; @%p6 mov.u32 %r8, 0; "
+    "L: add.u32 %r9, %r9, 1; ld.acquire.gpu.global.u32 %r3, [%d6]; setp.ne.u32 %p3, %r3, %r8; "
+    "vote.sync.any.pred %p7, %p3, 3; @%p7 bra L; @!%p6 bra E; setp.eq.u32 %p5, %r9, 1; @%p5 bra E;"
+)
 BALLOTS = {
+    "several words, and a way to give up": (waiting(LINES, BOTH), "race-free"),
+    "several words, and some thread gives up": (
+        waiting(LINES, BOTH + " @%p0 st.relaxed.gpu.global.u32 [%d1+8], 1;"), "undecided",
+    ),
+    "one word twice, of which one look does not acquire": (
+        waiting(LINES.replace("[%d1+4]", "[%d2]"), GIVES), "undecided",
+    ),
+    "several words, relaxed": (waiting(LINES.replace("acquire", "relaxed"), BOTH), "race"),
+    "several words, which matter to one lane": (waiting(MINE, BOTH), "undecided"),
+    "several words, which matter to one lane, and the lanes meet": (
+        waiting(MINE + " bar.warp.sync 3;", BOTH), "race-free",
+    ),
+    "several words, and a fence between them": (
+        waiting(LINES.replace("acquire", "relaxed").replace("ld.relaxed.gpu.global.u32 %r4", FENCE_ON), BOTH),
+        "undecided",
+    ),
+    "how often they go round decides": (
+        waiting(ROUNDS).replace("    ret;\n}", "    E: ret;\n}"), "undecided",
+    ),
     "all lanes look": (waiting(LANES), "race-free"),
     "all lanes look, relaxed": (waiting(LANES.replace("acquire", "relaxed")), "race"),
     "all lanes look, and say that they have it": (
@@ -150,6 +186,29 @@ def test_random_ballots(tmp_path: Path) -> None:
 def test_many_random_ballots(tmp_path: Path, shift: int) -> None:
     made = (random_gathers.ballots(seed) for seed in range(10_000 + shift, 10_300 + shift))
     assert sum(agree(text, tmp_path / "k.ptx", 20) for text in made) >= 240
+
+
+def test_random_lines(tmp_path: Path) -> None:
+    assert sum(agree(random_gathers.lines(seed), tmp_path / "k.ptx", 5) for seed in range(12)) >= 8
+
+
+@pytest.mark.slow
+def test_many_random_lines(tmp_path: Path, shift: int) -> None:
+    made = (random_gathers.lines(seed) for seed in range(10_000 + shift, 10_300 + shift))
+    assert sum(agree(text, tmp_path / "k.ptx", 20) for text in made) >= 240
+
+
+def test_what_is_written_late(tmp_path: Path) -> None:
+    """The flag does not release: that what is behind it is read before it is written is what some execution does."""
+    text = waiting(f"{LANES} ld.relaxed.gpu.global.u32 %r5, [%d1+4]; st.global.u32 [%d5+8], %r5;", (
+        f"@!%p0 st.relaxed.gpu.global.u32 [%d5], 1; {GIVES}"
+    )).replace("@%p0 st.global.u32 [%d1], 1;", "").replace(USE, "")  # fmt: skip
+    claim = '// ptxmm: condition = "forall (d[2] == 1)"\n// ptxmm: races'
+    found = answer(tmp_path / "k.ptx", text.replace("// ptxmm: races", claim))
+    assert found.answer == "race-free" and [claim.holds for claim in found.claims] == [False, True]
+    assert "d[2]=0: line " in found.claims[0].notes[-1].text and " comes before line " in found.claims[0].notes[-1].text
+    ordered = text.replace(GIVES, f"bar.warp.sync 3; {GIVES}").replace("// ptxmm: races", claim)
+    assert [claim.holds for claim in answer(tmp_path / "k.ptx", ordered).claims] == [True, True]
 
 
 @pytest.mark.parametrize("make", [random_gathers.gathers, random_gathers.lasts])

@@ -30,7 +30,8 @@ class Known(Struct, frozen=True):
     ``answer`` as of ``WholeResult``, with its ``reason``; ``refuted``: the claim that an execution refutes; ``finals``:
     what the condition is about; ``every``: final values that all executions have, of several kinds of executions if
     there are some; ``open``: those of kinds of which there may be no execution; ``some``: those of some execution.
-    ``ordered``: no execution has anything but weak accesses that are ordered."""
+    ``ordered``: no execution has anything but weak accesses that are ordered. ``late``: one of ``some``, and which
+    read comes there before which write."""
 
     answer: str
     reason: str
@@ -40,6 +41,7 @@ class Known(Struct, frozen=True):
     open: tuple[Final, ...]
     some: tuple[Final, ...]
     ordered: bool
+    late: tuple[Final, str] | None = None
 
     @property
     def hangs(self) -> bool:
@@ -132,7 +134,8 @@ def _result(told: Told, quantifier: str, text: str, known: Known, found: _Verdic
         outcomes = tuple(_outcome(known.finals, final, found.satisfied) for final in distinct)
         if holds is False:
             which = "every" if found.every and len(outcomes) == 1 else "an"
-            notes.append(Note("value", f"{which} execution ends with {outcomes[0]}"))
+            where = f": {known.late[1]}" if known.late is not None and known.late[0] == found.finals[0] else ""
+            notes.append(Note("value", f"{which} execution ends with {outcomes[0]}{where}"))
     elif not holds:
         kinds = {"race": "race", "deadlock": "deadlock", "outside": "undefined", "undefined": "undefined"}
         notes.append(Note(kinds.get(known.answer, "value" if known.answer == "race-free" else "open"), found.why))

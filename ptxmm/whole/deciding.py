@@ -32,11 +32,12 @@ from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.explain.choices import choice
 from ptxmm.whole.explain.contents import resting
 from ptxmm.whole.explain.nearly import Nearly, nearly, told
-from ptxmm.whole.finals import Final, Finals, finals
+from ptxmm.whole.finals import Final, Finals, evaluate, finals
 from ptxmm.whole.launched import launched
 from ptxmm.whole.layouts import PAIRS
 from ptxmm.whole.lenient import VECTOR, model
 from ptxmm.whole.narrowing import Glanced, Varied, narrowed, refuse_order, unfound, widened
+from ptxmm.whole.older import late
 from ptxmm.whole.order.clocks import Release
 from ptxmm.whole.order.history import History
 from ptxmm.whole.order.origins import Key
@@ -106,6 +107,7 @@ class Deciding:
         self._open: list[Final] = []
         self._some: list[Final] = []
         self._loose: frozenset[Term] | None = None
+        self._told_late: tuple[Final, str] | None = None
 
     def result(self) -> WholeResult:
         """The answer."""
@@ -119,6 +121,7 @@ class Deciding:
             if not races:
                 self.rests = frozenset()
                 self._refuse_elsewhere()
+                self._look_late()
         except Stopped as stop:
             if stop.word == "undecided" and self._explains and (races := self._plain()):
                 return self._made("race", None, races)
@@ -319,6 +322,25 @@ class Deciding:
         self._agreeing |= run.agreeing
         return run
 
+    def _look_late(self) -> None:
+        """Where the condition is not decided, note what is there at the end of executions in which what reads have
+        found, on which that depends, is written as late as it can be."""
+        about, machine, states = self._finals, self.machine, self._every + self._open
+        condition = self.kernel.launch.condition
+        if about is None or condition is None or all(about.decides(state) for state in states):
+            return
+        for each in late(machine, [key for state in states for key in about.reads(machine, state)]):
+            self.machine = Machine(self.launch, follow(), self.waiting, machine, self._layout)
+            self.machine.delayed = each.write, _MORE * machine.steps + _FEW
+            with suppress(Stopped):
+                self.machine.run(self.limits)
+                self._note(self._some, every=False)
+                if evaluate(about.proposition, self._some[-1]) is (condition.kind != "forall"):
+                    read, write = (spot_of(machine, *step) for step in (each.read, each.write.step))
+                    self._told_late = self._some[-1], f"{read} comes before {write}"
+                    break
+        self.machine = machine
+
     # -- where the variables lie --
 
     def _refuse_elsewhere(self) -> None:
@@ -329,7 +351,7 @@ class Deciding:
         try:
             alike = self._layouts.alike()
             # What one execution of the same instructions does not tell has to be so in each layout.
-            others = range(1, 2 * PAIRS) if alike and self._chooses else ()
+            others = range(1, 2 * PAIRS) if alike and (self._chooses or self._layouts.choose()) else ()
             given = self.kernels, self.file, self.limits, self.lenient
             alike &= not any(
                 Deciding(*given, layout=layout, turns=bool(self.launch.swapping))._races({}, {}) for layout in others
@@ -446,6 +468,7 @@ class Deciding:
             answer, reason, None if stop is None else stop.refutes, self._finals,
             self._fixed(self._every if free else []), self._fixed(self._open if free else []),
             self._fixed(self._some if free else self._every + self._some), self._ordered,
+            self._told_late,
         )  # fmt: skip
         under = model(self.lenient or frozenset())
         told = Told(self.file, name, under, said, time.perf_counter() - self.start)

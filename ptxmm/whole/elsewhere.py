@@ -75,6 +75,10 @@ class Layouts:
         self.executed()
         return len(self._signatures) == 1
 
+    def choose(self) -> bool:
+        """Whether in one of them something depends on what is found. Raises as ``executed``."""
+        return any(machine.strong.choices or machine.decisions for machine in self.executed())
+
 
 def compares(body: Sequence[ops.Op]) -> bool:
     """Whether ``body`` may do something with an address that is neither an access nor another address of it: compare

@@ -35,6 +35,7 @@ from ptxmm.ptx.ops import Type
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.memory import Instance
 from ptxmm.whole.order.options import Options, Unclear
+from ptxmm.whole.order.origins import Key
 
 Final: TypeAlias = Mapping[Term, int | None]
 """The unsigned values of registers and memory elements; None: not known."""
@@ -60,6 +61,17 @@ class Finals(Struct, frozen=True):
         found = {(item.variable.name, item.owner): item for item in machine.memory.instances}
         moved = {key: found[item.variable.name, item.owner] for key, item in self.instances.items()}
         return replace(self, instances=moved)
+
+    def reads(self, machine: Machine, final: Final) -> Iterator[Key]:
+        """The reads of an execution on which what is not known of ``final`` depends, as far as they are known."""
+        for term in (term for term, value in final.items() if value is None):
+            if isinstance(term, RegisterTerm):
+                origin = machine.origins.get(term.register, {}).get(self.threads[term.thread])
+            else:
+                assert isinstance(term, MemoryTerm)
+                size = term.type.bytes
+                origin = machine.kept.origin((self.instances[term.key].start + term.index * size, size))
+            yield from () if origin is None else origin.reads()
 
     def of(self, machine: Machine, every: bool) -> Final:
         """The values at the end of an execution; ``every``: those that all executions with the plan of ``machine``

@@ -250,8 +250,9 @@ class _Narrowing:
             if any(trial.ending[slot] is None for trial in trials):
                 loads.add((WEAK, False))
             changed |= self._weaken(key, loads)
-            if any(slot in trial.explored.loose for trial in trials) and key not in self.plan.loose:
-                self.plan.loose.add(key)
+            loose = *key, read.thread, read.location
+            if any(slot in trial.explored.loose for trial in trials) and loose not in self.plan.loose:
+                self.plan.loose.add(loose)
                 changed = True
             if not read.late:
                 try:

@@ -9,7 +9,7 @@ checks when they meet that the other threads have no say in it, and would do the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -23,25 +23,19 @@ from ptxmm.program.graph import (
     makers,
     post_dominators,
     reach,
-    strong_components,
 )
 from ptxmm.ptx import ops
 from ptxmm.ptx.isa import names_written, uses
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution.computing import results
-from ptxmm.whole.execution.polls import Outcome, Poll, Vote, found, looks
+from ptxmm.whole.execution.polls import Outcome, Poll, Round, Vote, constant_loads, divided, looks, turned_by
 from ptxmm.whole.execution.state import WAITS, State, Stopped
 from ptxmm.whole.execution.values import Value, constant, unknown
 from ptxmm.whole.order.origins import Words
 
 _STEPS = 10_000
-_AGAIN = ""
-"""What stands for a register that tells whether a place of a thread is that of a later round; the registers there are
-those with which the loop began."""
 _ROUND = "in which round this loop ends depends on the schedule"
 Registers = dict[str, Value]
-_Walk = tuple[int, Registers, tuple[int, ...]]
-"""Where a thread comes to, its registers there, and the fences on the way."""
 
 
 def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int, Poll]) -> dict[int, Poll]:
@@ -51,50 +45,85 @@ def gathers(body: Sequence[ops.Op], observed: frozenset[str], polls: Mapping[int
     if not votes or any(isinstance(op, ops.WarpExchange) and op.op == "elect" for op in body):
         return {}
     graph = graph_of(body)
-    behind, live, component = post_dominators(graph), live_at(body, graph, observed), strong_components(graph)
-    dominator = dominators(graph)
+    behind, live, dominator = post_dominators(graph), live_at(body, graph, observed), dominators(graph)
     waits: dict[int, Poll] = {}
     for vote in votes:
-        end = behind.get(vote)
-        while end is not None and component[end] == component[vote]:
-            end = behind.get(end)
-        region = reach(graph.after, graph.after[vote], end)
-        loads = [at for at in region if looks(body[at])]
-        if (
-            end is None
-            or vote not in region
-            or len(loads) != 1
-            or not all(_pure(body[at], at == vote, body[vote]) for at in region)
-        ):
+        end = _left_at(graph, behind, vote)
+        if end is None:
             continue
-        load = body[loads[0]]
+        every = reach(graph.after, graph.after[vote], end)
         for start, op in enumerate(body):
-            if not looks(op) or start in polls:
+            if not looks(op) or op.guard is not None or start in polls or start in waits:
                 continue
-            onward = _onward(body, graph, dominator, start, vote)
-            way = reach(onward, [start], vote)
-            if not _alike(op, load) or graph.end in way:
+            fixed = constant_loads(body, every, live[start]) if start in every else ()
+            more = {at for at in every.difference(fixed, {vote}) if not _pure(body[at], body[vote])}
+            inside = [() if at in more else nodes for at, nodes in enumerate(graph.after)]
+            region = reach(inside, inside[vote], end) - more
+            loads = [at for at in sorted(region) if looks(body[at])]
+            if vote not in region or not loads or not _first(body, dominator, start, loads):
                 continue
-            fixed = _parameters(body, onward, way, start, live[start])
-            if not all(_pure(body[at], False, body[vote]) for at in way.difference(fixed)) or (
-                len(way & set(loads)) != (start == loads[0])
-            ):
+            again = reach([() if at == vote else nodes for at, nodes in enumerate(graph.after)], inside[vote], loads[0])
+            if again & {*more, *fixed, *loads} or divided(body, inside, region, (loads[0], vote), loads):
                 continue
+            onward = inside if start in every else _onward(body, graph, dominator, start, vote)
+            way = reach(onward, [start], vote) - more
+            if graph.end in way:
+                continue
+            if start not in every:
+                fixed = _parameters(body, onward, way, start, live[start])
+                if loads[0] in way or not all(_pure(body[at], body[vote]) for at in way.difference(fixed)):
+                    continue
             given = frozenset(name for at in fixed for name in names_written(body[at]))
-            inside = way.difference(fixed) | region
-            written = frozenset(name for at in inside for name in names_written(body[at]))
-            used = {name for at in inside for name, _ in uses(body[at])}
-            if not written & _fixed(op, body[vote]):
-                turned = frozenset(name for at in region for name in names_written(body[at]))
-                kept = Vote(vote, end, loads[0], frozenset(used | written), turned, turned & live[vote])
-                left = written & live[vote]
-                inputs = (*sorted((used | left) & (live[start] | given)), _AGAIN)
-                needed = {start: inputs, loads[0]: inputs, vote: tuple(sorted(left))}
-                after = dict.fromkeys((start, loads[0]), (loads[0], vote))
-                waits[start] = Poll(
-                    start, vote, frozenset({start, *loads}), needed, after, False, left & live[start], kept, fixed
-                )  # fmt: skip
+            done = (way | region).difference(fixed)
+            written = frozenset(name for at in done for name in names_written(body[at]))
+            used = frozenset[str]().union(*(turned_by(body[at], at in fixed) for at in way | region))
+            if any(looks(load) and written & _fixed(load, body[vote]) for load in map(body.__getitem__, loads)):
+                continue
+            turned = frozenset(name for at in region.difference(fixed) for name in names_written(body[at]))
+            counted = _counted(body, region.difference(fixed))
+            kept = Vote(vote, end, loads[0], used | written, turned, turned & live[vote], counted)
+            left = written & live[vote]
+            here = frozenset({start, *loads})
+            needed = {at: tuple(sorted((used | left) & (live[at] | given))) for at in here}
+            waits[start] = Poll(
+                start, vote, here, needed | {vote: tuple(sorted(left))}, {at: onward[at] for at in way | region}, False,
+                left & live[start], kept, fixed,
+            )  # fmt: skip
     return waits
+
+
+def _left_at(graph: Graph, behind: Mapping[int, int], vote: int) -> int | None:
+    """Where the innermost loop around a vote ends; None if it is in none."""
+    end = behind.get(vote)
+    while end is not None and vote not in reach(graph.after, graph.after[vote], end):
+        end = behind.get(end)
+    return end
+
+
+def _first(body: Sequence[ops.Op], dominator: dict[int, int], start: int, loads: Sequence[int]) -> bool:
+    """Whether a thread that comes to the ``loads`` of a round has come to ``start``: to the first of them, or where
+    there is one, to another load of the same location before the loop."""
+    if len(loads) == 1:
+        return _alike(body[start], body[loads[0]])
+    return start == loads[0] and all(body[at].guard is None and dominates(dominator, start, at) for at in loads)
+
+
+def _counted(body: Sequence[ops.Op], region: Iterable[int]) -> frozenset[str]:
+    """The registers that rounds make of what they have been before."""
+    made: dict[str, set[str]] = {}
+    for at in region:
+        for name in names_written(body[at]):
+            made.setdefault(name, set()).update(turned_by(body[at], fixed=False))
+    found = set()
+    for name in made:
+        seen, work = set[str](), [*made[name]]
+        while work:
+            if (each := work.pop()) not in seen:
+                seen.add(each)
+                work += made.get(each, ())
+        if name in seen:
+            found.add(name)
+    return frozenset(found)
 
 
 def _onward(
@@ -194,12 +223,12 @@ def _alike(one: ops.Op, other: ops.Op) -> bool:
     return same and one.guard is None and other.guard is None
 
 
-def _pure(op: ops.Op, here: bool, vote: ops.Op) -> bool:
-    """Whether an instruction of such a loop does nothing else. A fence behind a look that does not end the loop orders
-    no less if it is there: a thread may come so late that it looks once."""
+def _pure(op: ops.Op, vote: ops.Op) -> bool:
+    """Whether an instruction of such a loop does nothing else. A fence between two looks orders no less if it is there:
+    a thread may come so late that it looks once."""
     if isinstance(op, ops.Fence):
         return isinstance(vote, ops.WarpExchange)
-    return here or looks(op) or (isinstance(op, (*ops.COMPUTING, ops.Branch)) and not isinstance(op, ops.AddressValue))
+    return looks(op) or (isinstance(op, (*ops.COMPUTING, ops.Branch)) and not isinstance(op, ops.AddressValue))
 
 
 class _Guess(State):
@@ -215,14 +244,14 @@ class _Guess(State):
 
 def _walked(
     state: State, values: Registers, count: int, at: int, stops: frozenset[int], fixed: Collection[int] = ()
-) -> list[_Walk]:
-    """Where each of ``count`` threads comes to from ``at`` on, of ``stops``, with its registers there and the fences on
-    the way; what is ``fixed`` is done already. Raises ``Stopped`` where that is not known."""
-    ends: dict[int, _Walk] = {}
-    work: list[tuple[Registers, int, Numbers, tuple[int, ...]]] = [(values, at, np.arange(count), ())]
+) -> list[tuple[int, Registers]]:
+    """Where each of ``count`` threads comes to from ``at`` on, of ``stops``, with its registers there; what is
+    ``fixed`` is done already. Raises ``Stopped`` where that is not known."""
+    ends: dict[int, tuple[int, Registers]] = {}
+    work = [(values, at, np.arange(count))]
     steps = 0
     while work:
-        values, at, which, fences = work.pop()
+        values, at, which = work.pop()
         while at not in stops:
             steps += 1
             if steps > _STEPS:
@@ -239,7 +268,7 @@ def _walked(
                     raise Stopped("undecided", message, at)
                 goes = (value.words != 0) ^ op.guard.negated
                 if goes.any() and not goes.all():
-                    work.append((_only(values, ~goes), at, which[~goes], fences))
+                    work.append((_only(values, ~goes), at, which[~goes]))
                     values, which = _only(values, goes), which[goes]
                     continue
                 if not goes.any():
@@ -248,12 +277,10 @@ def _walked(
             if isinstance(op, ops.Branch):
                 at = op.target
                 continue
-            if isinstance(op, ops.Fence):
-                fences = (*fences, at)
             made = {register.name: value for register, value in results(guess, op, which) if register is not None}
             values, at = {**values, **made}, at + 1
         for number, thread in enumerate(which.tolist()):
-            ends[thread] = at, _only(values, np.arange(len(which)) == number), fences
+            ends[thread] = at, _only(values, np.arange(len(which)) == number)
     return [ends[number] for number in range(count)]
 
 
@@ -261,75 +288,48 @@ def _only(values: Registers, chosen: Flags) -> Registers:
     return {name: value.at(chosen) for name, value in values.items()}
 
 
-def _joined(each: Sequence[Registers]) -> Registers:
-    """The registers of threads side by side."""
-    names = sorted({name for values in each for name in values})
-    columns = {name: [values.get(name, unknown(1)) for values in each] for name in names}
-    return {
-        name: Value(np.concatenate([v.words for v in column]), np.concatenate([v.known for v in column]))
-        for name, column in columns.items()
-    }
-
-
 def voted(
-    state: State, poll: Poll, at: int, cases: Sequence[Words], given: Sequence[tuple[int, ...]]
-) -> list[frozenset[Outcome]]:
+    state: State, poll: Poll, at: int, cases: Sequence[Words], given: Sequence[tuple[int, ...]], others: bool,
+    last: bool,
+) -> list[frozenset[Outcome]]:  # fmt: skip
     """Where the load at ``at`` of a loop leads in each case, what its registers are and what the load finds: to the
-    vote with what ends the loop, or to the load again. Raises ``Stopped`` where that is not known."""
-    outcomes: list[frozenset[Outcome]] = [frozenset()] * len(cases)
-    for again in (None, 1):
-        chosen = [number for number, words in enumerate(cases) if words[-1] == again]
-        if chosen:
-            each = [(cases[number][:-1], given[number]) for number in chosen]
-            for number, outcome in zip(chosen, _led(state, poll, at, each, bool(again)), strict=True):
-                outcomes[number] = frozenset({outcome})
-    return outcomes
+    vote with what ends the loop, or to another load; ``others``: to that also where others do not say what ends it.
+    ``last``: of a round before the last one nothing is known. Raises ``Stopped`` where that is not known."""
+    return _Turn(state, poll.needed[at], cases, others, last).run(poll, at, given)
 
 
-def _led(
-    state: State, poll: Poll, at: int, cases: Sequence[tuple[Words, tuple[int, ...]]], again: bool
-) -> list[Outcome]:
-    """The same of cases of which all are in a later round, or none."""
-    vote, op = poll.vote, state.body[at]
-    assert vote is not None and isinstance(op, ops.Load)
-    count, lanes = len(cases), np.arange(len(cases))
-    stops = frozenset({vote.at, vote.end, vote.load})
-    values: Registers = {}
-    for name, words in zip(poll.inputs[:-1], zip(*(words for words, _ in cases), strict=True), strict=True):
-        known = np.array([word is not None for word in words], np.bool_)
-        values[name] = Value(np.array([word or 0 for word in words], np.uint64), known)
-    if again:  # what comes before the loop is as it was
-        first = state.body[poll.start]
-        assert isinstance(first, ops.Load)
-        values |= {register.name: unknown(count) for register in first.dst if register is not None}
-        walked = _walked(state, values, count, poll.start + 1, stops, poll.fixed)
-        before = _joined([registers for _, registers, _ in walked])
-        values = before | {name: unknown(count) for name in vote.written}
-    values |= found(state, op, [given for _, given in cases])
-    there = _walked(state, values, count, at + 1, stops, poll.fixed)
-    if any(place != vote.at for place, _, _ in there):
-        raise Stopped("undecided", "this loop ends without a vote", at)
-    before = _joined([registers for _, registers, _ in there])
-    ends = _ends(state, vote, before, count)
-    mine, known = _contributed(state, vote, before, count)
-    if not known.all():
-        raise Stopped("undecided", "what a thread says in a vote depends on a value that is not worked out", vote.at)
-    outcomes = []
-    for number in lanes.tolist():
-        _, registers, fences = there[number]
-        if mine[number] == ends[number]:
-            values = {name: registers.get(name, unknown(1)) for name in poll.outputs}
-            words = tuple(int(v.words[0]) if v.known[0] else None for v in values.values())
-            outcomes.append(Outcome(vote.at, words, fences))
-            continue
-        ((place, _, _),) = _after(state, vote, registers, 1, 1 - int(ends[number]))
-        if place != vote.load:
-            raise Stopped("undecided", "a thread that waits with others looks once only", at)
-        outcomes.append(Outcome(vote.load, (*cases[number][0], 1), ()))
-    return outcomes
+class _Turn(Round):
+    """A thread that goes round such a loop; ``others``: whether somebody else does not say what ends it; ``last``:
+    nothing is known of what earlier rounds have written, else of what they count."""
+
+    def __init__(self, state: State, names: Sequence[str], cases: Sequence[Words], others: bool, last: bool) -> None:
+        super().__init__(state, names, cases)
+        self._others, self._last = others, last
+
+    def _end(self, poll: Poll, which: Numbers, fences: tuple[int, ...], found: list[set[Outcome]]) -> None:
+        """The cases ``which`` come to the vote: those that do not say what ends it come to the first load again."""
+        vote, count = poll.vote, len(which)
+        assert vote is not None
+        ends = _ends(self, vote, self._written, count)
+        mine, known = _contributed(self, vote, self._written, count)
+        if not known.all():
+            message = "what a thread says in a vote depends on a value that is not worked out"
+            raise Stopped("undecided", message, vote.at)
+        leaves = (mine == ends) & (not self._others)
+        if leaves.any():
+            self._only(leaves)._come(vote.at, poll, which[leaves], fences, found)
+        for number in np.flatnonzero(~leaves).tolist():
+            values = _only(self._written, np.arange(count) == number)
+            ((place, registers),) = _after(self, vote, values, 1, 1 - int(ends[number]))
+            if place != vote.load:
+                raise Stopped("undecided", "a thread that waits with others looks once only", vote.at)
+            registers |= {name: unknown(1) for name in (vote.written if self._last else vote.counted)}
+            here = [registers.get(name, unknown(1)) for name in poll.needed[vote.load]]
+            words = tuple(int(value.words[0]) if value.known[0] else None for value in here)
+            found[int(which[number])].add(Outcome(vote.load, words, ()))
 
 
-def _after(state: State, vote: Vote, before: Registers, count: int, result: int) -> list[_Walk]:
+def _after(state: State, vote: Vote, before: Registers, count: int, result: int) -> list[tuple[int, Registers]]:
     """Where threads come to behind a vote with this result."""
     values = {**before, _ballot(state.body[vote.at]).dst.name: constant(result, 32, count)}
     return _walked(state, values, count, vote.at + 1, frozenset({vote.at, vote.end, vote.load}))
@@ -337,7 +337,7 @@ def _after(state: State, vote: Vote, before: Registers, count: int, result: int)
 
 def _ends(state: State, vote: Vote, before: Registers, count: int) -> Numbers:
     """The result of a vote with which each thread leaves the loop. Raises ``Stopped`` where that is not one of two."""
-    leave = [[at == vote.end for at, _, _ in _after(state, vote, before, count, result)] for result in (0, 1)]
+    leave = [[at == vote.end for at, _ in _after(state, vote, before, count, result)] for result in (0, 1)]
     if any(one == other for one, other in zip(*leave, strict=True)):
         raise Stopped("undecided", "whether this loop ends depends on more than the vote", vote.at)
     return np.array(leave[1], np.int64)
@@ -377,7 +377,7 @@ class Gathering:
         if not (said[mine] == end).all() or not (needs_all or len(looked) == 1):
             raise Stopped("undecided", _ROUND, vote.at, every[0])
         before = {name: self.state.register(name, threads[mine]) for name in vote.names}
-        for place, _, _ in _after(self.state, vote, before, len(looked), 1 - end):
+        for place, _ in _after(self.state, vote, before, len(looked), 1 - end):
             if place != vote.load:
                 raise Stopped("undecided", "a thread that waits with others looks once only", vote.at, every[0])
         self._check_others(vote, threads[~mine], needs_all)
@@ -407,7 +407,7 @@ class Gathering:
             return
         said, end = self._said(vote, threads)
         before = {name: self.state.register(name, threads) for name in vote.names}
-        for number, (place, after, _) in enumerate(_after(self.state, vote, before, len(threads), 1 - end)):
+        for number, (place, after) in enumerate(_after(self.state, vote, before, len(threads), 1 - end)):
             thread = int(threads[number])
             if place != vote.at or said[number] != (end if needs_all else 1 - end):
                 raise Stopped("undecided", _ROUND, vote.at, thread)

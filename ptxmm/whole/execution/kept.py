@@ -38,6 +38,10 @@ class Kept:
                 self._stored[place, type_.bytes] = Derived(partial(_cut, bits=type_.bits), (origin,), word)
                 self._keeps[place : place + type_.bytes] = True
 
+    def origin(self, location: Location) -> Origin | None:
+        """The origin of what is stored there, if it has one."""
+        return self._stored.get(location)
+
     def forget(self, places: Numbers, size: int) -> None:
         """What was stored here is there no longer."""
         kept = self._keeps[places[:, None] + np.arange(size)].any(axis=1)

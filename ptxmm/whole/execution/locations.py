@@ -155,7 +155,7 @@ class Locations:
                     "load", at, location, thread, level, op.sem == "acquire", looked=older is None, glance=glance
                 )  # fmt: skip
                 value = self.held(location) if older is None else older
-                if glance is not None and location == (place, size) and value is not None and op.type.bytes <= 8:
+                if level and location == (place, size) and value is not None and op.type.bytes <= 8:
                     found[thread] = Result(key, value)
         return found
 
@@ -197,6 +197,9 @@ class Locations:
 
     def look(self, op: ops.Load, poll: Poll, at: int, threads: Numbers) -> None:
         """Threads come to a loop that waits."""
+        if poll.divided:
+            message = "what a fence orders that is between two loads of this loop is not followed yet"
+            raise Stopped("undecided", message, max(poll.loads), int(threads[0]))
         places = self._places(poll, op, at, threads)
         for number, thread in enumerate(threads.tolist()):
             slots: dict[Location, int] = {}
@@ -207,6 +210,12 @@ class Locations:
                 )
                 for load, here in places.items()
             }
+            if poll.vote is not None and any(
+                self.ends_with(one) != self.ends_with(other) and set(found[one]) & set(found[other])
+                for one in poll.loads
+                for other in poll.loads
+            ):
+                raise Stopped("undecided", "looks at one location in a round acquire differently", at, thread)
             inputs = tuple(self._deriving.part(name, thread) for name in poll.inputs)
             glance = thread, at, self._glances.get((thread, at), 0) + 1
             swap = self._swap(at, thread, inputs) if at in self.machine.launch.swapping else None
@@ -252,6 +261,8 @@ class Locations:
             self.watch(location)
         self.machine.changes += 1
         visited: set[Place] = set()
+        first = poll.start, concrete(waiter.inputs)
+        again = poll.vote is not None and waiter.place != first
         place, looks = waiter.place, {slot: [*loads] for slot, loads in waiter.looked.items()}
         while waiter.place not in visited:
             if len(visited) == _MOST_PLACES:  # it counts its rounds: let it be slower, and not have looked yet
@@ -269,7 +280,16 @@ class Locations:
                     self._traced(at, waiter.locations[slot], np.array([thread]))
                 waiter.looked[slot].append(at)
                 found.append(OPAQUE if value is None else value)
-            outcomes = self.rounds.following(poll, waiter.place, tuple(found))
+            try:
+                outcomes = self.rounds.following(poll, waiter.place, tuple(found))
+            except Stopped:
+                if not again:
+                    raise
+                outcomes = frozenset()
+            if again and len(outcomes) != 1:
+                waiter.place, waiter.looked = first, {}
+                self._counting.add(thread)  # how often it goes round is not known: let it have looked once only
+                break
             if len(outcomes) > 1:
                 raise Stopped(
                     "undecided", "whether this loop ends depends on a value that is not worked out", at, thread
@@ -288,6 +308,7 @@ class Locations:
                 self._choosy[thread] = waiter, chosen.word
                 break
             waiter.place = outcome.at, outcome.words
+            again |= poll.vote is not None and outcome.at == poll.vote.load
         self.machine.mode[thread], self.machine.pc[thread] = WAITS, waiter.place[0] + 1
         for location in waiter.locations:
             self._parked.setdefault(location, {})[thread] = waiter
@@ -327,7 +348,8 @@ class Locations:
             tuple(load for load, slots in sorted(waiter.slots.items()) if n in slots)
             for n in range(len(waiter.locations))
         ]
-        free = [poll.late or (poll.start, loads) in machine.plan.loose for loads in parties]
+        every = zip(parties, waiter.locations, strict=True)
+        free = [poll.late or (poll.start, loads, thread, there) in machine.plan.loose for loads, there in every]
         if not all(free):
             machine.regions.seal(one)
         if poll.vote is not None:
@@ -401,11 +423,18 @@ class Locations:
         """Raise ``Stopped`` where threads that wait may end their loop after all."""
         for parked in self._parked.values():
             for waiter in parked.values():
-                if waiter.thread in self._counting:
+                if waiter.thread in self._counting and self._may_end(waiter):
                     message = "whether this loop ends depends on how often it goes round"
                     raise Stopped("undecided", message, waiter.place[0], waiter.thread)
                 if waiter.poll.vote is not None:
                     self.machine.gathering.stuck(waiter.thread, waiter.poll.vote)
+
+    def _may_end(self, waiter: Waiter) -> bool:
+        """Whether a thread may leave a loop with what is there now, however often it has gone round."""
+        there = [self.held(location) for location in waiter.locations]
+        values = [{OPAQUE if value is None else value} for value in there]
+        words = concrete(waiter.inputs)
+        return bool(self.rounds.explored(waiter.poll, words, waiter.slots, values).exits)
 
     def lacks(self, thread: int) -> str | None:
         """What a thread waits for in a loop."""

@@ -7,7 +7,8 @@ Such a loop is found in the text (``polls``). Where one goes on behind a load is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from typing import TypeGuard
 
 import numpy as np
@@ -30,8 +31,8 @@ OPAQUE = -1
 
 class Vote(Struct, frozen=True):
     """Where threads meet in a loop in which they wait together: the ``bar.red``, the instruction behind the loop
-    (``end``), the ``load`` in the loop; the registers that it uses (``names``), those that rounds write, and of these
-    those that they hand on (``kept``)."""
+    (``end``), the first ``load`` in the loop; the registers that it uses (``names``), those that rounds write, of these
+    those that they hand on (``kept``), and those that are made of themselves (``counted``)."""
 
     at: int
     end: int
@@ -39,6 +40,7 @@ class Vote(Struct, frozen=True):
     names: frozenset[str]
     written: frozenset[str]
     kept: frozenset[str]
+    counted: frozenset[str]
 
 
 class Poll(Struct, frozen=True):
@@ -47,7 +49,7 @@ class Poll(Struct, frozen=True):
     of its instructions. ``late``: one of its loads is in no loop, so that nothing behind depends on what that finds.
     ``kept``: registers that it may leave as they were. ``fixed``: instructions of it that give the same in every round
     if nobody writes what they load, done before the first one. ``vote``: the ``end`` is a vote, and the loop ends if
-    the thread says so there."""
+    the thread says so there. ``divided``: a fence is between two loads of a round."""
 
     start: int
     end: int
@@ -58,6 +60,7 @@ class Poll(Struct, frozen=True):
     kept: frozenset[str]
     vote: Vote | None = None
     fixed: tuple[int, ...] = ()
+    divided: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -93,7 +96,7 @@ def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
     for start in loads:
         for end in _chain(behind, start):
             region = reach(graph.after, [start], end)
-            fixed = _fixed(body, region, live[start])
+            fixed = constant_loads(body, region, live[start])
             if graph.end in region or not all(at in fixed or _pure(body[at]) for at in region):
                 break
             written = frozenset(name for at in region for name in names_written(body[at]))
@@ -108,11 +111,12 @@ def polls(body: Sequence[ops.Op], observed: frozenset[str]) -> dict[int, Poll]:
                 continue
             if _decides(body, region):
                 left = written & live[end]
-                used = {name for at in region for name, _ in uses(body[at])} | left
-                needed = {at: tuple(sorted(used & live[at] | given)) for at in here} | {end: tuple(sorted(left))}
+                used = frozenset[str]().union(*(turned_by(body[at], at in fixed) for at in region)) | left
+                needed = {at: tuple(sorted(used & (live[at] | given))) for at in here} | {end: tuple(sorted(left))}
                 after = {at: graph.after[at] for at in region}
+                parted = divided(body, [after.get(at, ()) for at in range(graph.end + 1)], region, (start, end), here)
                 found[start] = Poll(
-                    start, end, here, needed, after, here != turning, left & live[start], fixed=fixed
+                    start, end, here, needed, after, here != turning, left & live[start], None, fixed, parted
                 )  # fmt: skip
                 break
     return found
@@ -129,7 +133,7 @@ def _pure(op: ops.Op) -> bool:
     return other or looks(op)
 
 
-def _fixed(body: Sequence[ops.Op], region: set[int], live: frozenset[str]) -> tuple[int, ...]:
+def constant_loads(body: Sequence[ops.Op], region: set[int], live: frozenset[str]) -> tuple[int, ...]:
     """The weak loads of a loop, and what their addresses and those of strong loads are made of by them, that give the
     same in every round as long as nobody writes what they load, in an order in which they may be done before; ``live``:
     registers that are needed where it begins."""
@@ -146,6 +150,27 @@ def _fixed(body: Sequence[ops.Op], region: set[int], live: frozenset[str]) -> tu
             found[at] = None
             given |= names
     return tuple(found)
+
+
+def turned_by(op: ops.Op, fixed: bool) -> frozenset[str]:
+    """The registers that decide what a round does at an instruction: of a load those of its address do not, nor do
+    those of what is ``fixed``, which is done before."""
+    if fixed or looks(op):
+        return frozenset() if op.guard is None else frozenset({op.guard.register})
+    return frozenset(name for name, _ in uses(op))
+
+
+def divided(
+    body: Sequence[ops.Op], after: Sequence[tuple[int, ...]], region: set[int], ends: tuple[int, int],
+    loads: Collection[int],
+) -> bool:  # fmt: skip
+    """Whether a fence is between two loads of a round from one of its ``ends`` to the other one, so that it orders
+    behind what the first one finds alone."""
+    if len(loads) < 2 or not any(isinstance(body[at], ops.Fence) for at in region):
+        return False
+    turn = [() if at == ends[1] else nodes for at, nodes in enumerate(after)]
+    fences = [at for at in reach(turn, loads) & region if isinstance(body[at], ops.Fence)]
+    return bool(reach(turn, fences, ends[0]) & {*loads})
 
 
 def _weak(op: ops.Op) -> bool:
@@ -249,7 +274,7 @@ class Round(State):
         at, fences, passed = way.at, way.fences, way.passed
         for _ in range(_STEPS):
             if at == poll.end:
-                self._come(at, poll, way.which, fences, found)
+                self._end(poll, way.which, fences, found)
                 return
             op = self.body[at]
             if at in poll.fixed:
@@ -278,8 +303,14 @@ class Round(State):
             elif isinstance(op, ops.COMPUTING):
                 for register, value in results(self, op, self._lanes):
                     self.assign(register, self._lanes, value)
+            else:
+                raise Stopped("undecided", "in this loop, which waits, this may be executed as well", at)
             at += 1
         raise Stopped("undecided", "a loop in this one has too many rounds", at)
+
+    def _end(self, poll: Poll, which: Numbers, fences: tuple[int, ...], found: list[set[Outcome]]) -> None:
+        """The cases ``which`` come to the end."""
+        self._come(poll.end, poll, which, fences, found)
 
     def _come(self, at: int, poll: Poll, which: Numbers, fences: tuple[int, ...], found: list[set[Outcome]]) -> None:
         """The cases ``which`` come to a load or to the end."""
@@ -294,7 +325,7 @@ class Round(State):
 
     def _only(self, chosen: Flags) -> Round:
         """The same in the ``chosen`` cases."""
-        part = Round(self, (), ())
+        part = copy(self)
         part._lanes = self._lanes[chosen]
         part._written = {name: value.at(chosen) for name, value in self._written.items()}
         return part

@@ -23,8 +23,8 @@ _MOST_PLACES = 1024
 _MOST_CASES = 4096
 _MOST_STEPS = 64
 Place: TypeAlias = tuple[int, Words]
-_Case: TypeAlias = tuple[int, Place, tuple[int, ...]]
-"""A loop, a place there, and what its load finds."""
+_Case: TypeAlias = tuple[int, Place, tuple[int, ...], bool]
+"""A loop, a place there, what its load finds, and whether others go on."""
 Slots: TypeAlias = Mapping[int, tuple[int, ...]]
 """For each load the slots of its elements."""
 
@@ -65,32 +65,44 @@ class Rounds:
         self._exact: dict[_Case, frozenset[Outcome]] = {} if before is None else before._exact
         self._wide: dict[int, frozenset[str]] = {} if before is None else before._wide
 
-    def after(self, poll: Poll, cases: Sequence[tuple[Place, tuple[int, ...]]]) -> list[frozenset[Outcome]]:
-        """What may follow from places when their loads find these values. Raises ``Stopped`` where that is too much."""
-        keys = [(poll.start, place, found) for place, found in cases]
+    def after(
+        self, poll: Poll, cases: Sequence[tuple[Place, tuple[int, ...]]], others: bool = False
+    ) -> list[frozenset[Outcome]]:  # fmt: skip
+        """What may follow from places when their loads find these values; ``others``: where threads wait together, and
+        others go on. Raises ``Stopped`` where that is too much."""
+        keys = [(poll.start, place, found, others) for place, found in cases]
         new: dict[int, list[_Case]] = {}
         for key in dict.fromkeys(keys):
             if key not in self._known:
                 new.setdefault(key[1][0], []).append(key)
         for at, each in new.items():
-            made = self._made(poll, at, [words for _, (_, words), _ in each], [found for _, _, found in each])
+            made = self._made(poll, at, [key[1][1] for key in each], [key[2] for key in each], others, last=False)
             for key, outcomes in zip(each, made, strict=True):
                 self._known[key] = frozenset(self._widened(poll, outcome) for outcome in outcomes)
         return [self._known[key] for key in keys]
 
+    def _every(self, poll: Poll, place: Place, every: Sequence[tuple[int, ...]]) -> list[frozenset[Outcome]]:
+        """The same with each value from one place on, whatever others do."""
+        cases = [(place, found) for found in every]
+        alone = self.after(poll, cases)
+        if poll.vote is None:
+            return alone
+        return [one | other for one, other in zip(alone, self.after(poll, cases, others=True), strict=True)]
+
     def following(self, poll: Poll, place: Place, found: tuple[int, ...]) -> frozenset[Outcome]:
-        """What may follow from a place when its load finds this, with all that is known of registers. Raises
-        ``Stopped`` where that is too much."""
-        key = poll.start, place, found
+        """What may follow from a place when its load finds this, with all that is known of registers; of threads that
+        wait together, which have gone round as often as each other, what is so in the last round. Raises ``Stopped``
+        where that is too much."""
+        key = poll.start, place, found, False
         if key not in self._exact:
-            self._exact[key] = self._made(poll, place[0], [place[1]], [found])[0]
+            self._exact[key] = self._made(poll, place[0], [place[1]], [found], others=False, last=True)[0]
         return self._exact[key]
 
     def _made(
-        self, poll: Poll, at: int, words: Sequence[Words], found: Sequence[tuple[int, ...]]
+        self, poll: Poll, at: int, words: Sequence[Words], found: Sequence[tuple[int, ...]], others: bool, last: bool
     ) -> list[frozenset[Outcome]]:  # fmt: skip
         if poll.vote is not None:
-            return voted(self._state, poll, at, words, found)
+            return voted(self._state, poll, at, words, found, others, last)
         return Round(self._state, poll.needed[at], words).run(poll, at, found)
 
     def widen(self, poll: Poll, places: Iterable[Place]) -> None:
@@ -125,7 +137,7 @@ class Rounds:
             while work and len(seen) <= _MOST_PLACES:
                 place, looks = work.pop()
                 every = self._findings(place[0], slots, values)
-                for found, outcomes in zip(every, self.after(poll, [(place, found) for found in every]), strict=True):
+                for found, outcomes in zip(every, self._every(poll, place, every), strict=True):
                     now: list[Look | None] = [*looks]
                     for slot, value in zip(slots[place[0]], found, strict=True):
                         now[slot] = Look(place, found, value)
@@ -139,7 +151,7 @@ class Rounds:
                             seen.add(following)
                             work.append(following)
             if not work:
-                loose = {slot for slot in reads if self._loose(poll, slots, slot, exits, values[slot])}
+                loose = {slot for slot in reads if self._loose(poll, slots, slot, exits, values)}
                 return Explored(frozenset(place for place, _ in seen), frozenset(exits), frozenset(loose))
             self.widen(poll, [place for place, _ in seen])
 
@@ -171,14 +183,16 @@ class Rounds:
             raise Stopped("undecided", "this loop may find too many values", at)
         return every
 
-    def _loose(self, poll: Poll, slots: Slots, slot: int, exits: Iterable[Exit], values: Collection[int]) -> bool:
+    def _loose(
+        self, poll: Poll, slots: Slots, slot: int, exits: Iterable[Exit], values: Sequence[Collection[int]]
+    ) -> bool:
         """Whether in some way to the end another value at the last look at a slot makes no difference."""
-        if OPAQUE in values:
+        if OPAQUE in values[slot]:
             return True
         ways = {way.looks: way for way in exits}
         return not all(self._decides(poll, slots, slot, way, values) for way in ways.values())
 
-    def _decides(self, poll: Poll, slots: Slots, slot: int, way: Exit, values: Collection[int]) -> bool:
+    def _decides(self, poll: Poll, slots: Slots, slot: int, way: Exit, values: Sequence[Collection[int]]) -> bool:
         """Whether with another value at the last look at a slot, and all else as it was, the loop goes on."""
         look = way.looks[slot]
         if look is None:
@@ -188,28 +202,40 @@ class Rounds:
         assert isinstance(load, ops.Load)
         width = load.type.bits * len(load.dst) // len(look.found)
         ones = (1 << width) - 1
-        others = {*values, 0, ones, *(look.value ^ bit for bit in (1, 2, 1 << width - 1, ones))} - {look.value}
+        others = {*values[slot], 0, ones, *(look.value ^ bit for bit in (1, 2, 1 << width - 1, ones))} - {look.value}
         for other in sorted(others):
             found = (*look.found[:number], other, *look.found[number + 1 :])
-            if self._goes_on(poll, slots, slot, way, look.place, found):
+            if self._goes_on(poll, slots, slot, way, look.place, found, values):
                 return True
         return False
 
-    def _goes_on(self, poll: Poll, slots: Slots, slot: int, way: Exit, place: Place, found: tuple[int, ...]) -> bool:
-        """Whether from a place all ways come by a slot again before they end."""
+    def _goes_on(
+        self, poll: Poll, slots: Slots, slot: int, way: Exit, place: Place, found: tuple[int, ...],
+        values: Sequence[Collection[int]],
+    ) -> bool:  # fmt: skip
+        """Whether from a place all ways come by a slot again before they end; where there was no look, any of some
+        ``values`` may be."""
         work, seen = [(place, found)], {place}
         while work:
             if len(seen) > _MOST_STEPS:
                 return False
-            for outcome in self.after(poll, [work.pop()])[0]:
+            try:
+                outcomes = self.after(poll, [work.pop()])[0]
+            except Stopped:  # with what nobody writes
+                return False
+            for outcome in outcomes:
                 if outcome.at == poll.end:
                     return False
                 onward = outcome.at, outcome.words
                 if slot in slots[outcome.at] or onward in seen:
                     continue
                 looks = [way.looks[each] for each in slots[outcome.at]]
-                if any(look is None for look in looks):
-                    return False
+                every = [
+                    sorted(values[each]) if look is None else [look.value]
+                    for each, look in zip(slots[outcome.at], looks, strict=True)
+                ]
                 seen.add(onward)
-                work.append((onward, tuple(look.value for look in looks if look is not None)))
+                work += [(onward, each) for each in product(*every)]
+                if len(work) > _MOST_STEPS:
+                    return False
         return True

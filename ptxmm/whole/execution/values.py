@@ -113,6 +113,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Words]] = {
     "gt": lambda t, a, b: _less(t, b, a).astype(np.uint64),
     "le": lambda t, a, b: (~_less(t, b, a)).astype(np.uint64),
 }
+_SETTLED: Mapping[str, int] = {"and": 0, "or": -1}
+"""What one operand alone gives as the result."""
 _WIDE: Mapping[str, Callable[..., Words]] = {
     "mul.wide": _product,
     "mad.wide": lambda t, a, b, c: _product(t, a, b) + c,
@@ -125,6 +127,12 @@ def computed(op: str, type_: Type, given: Sequence[Value]) -> Value:
     known = np.logical_and.reduce([value.known for value in given])
     if op == "mov":
         return Value(cut(given[0].words, type_.bits), known)
+    if op in _SETTLED and type_.bits <= 64:
+        alone = np.uint64(_SETTLED[op] & mask(type_.bits))
+        settled = np.logical_or.reduce([value.known & (cut(value.words, type_.bits) == alone) for value in given])
+        if (settled & ~known).any():  # whatever the other one is
+            both = cut(_FUNCTIONS[op](type_, *(value.words for value in given)), type_.bits)
+            return Value(np.where(settled, alone, both), known | settled)
     real = type_.kind in ("f", "bf")
     if type_.bits > 64 or not known.any() or (real and type_.bits not in _REALS):
         return unknown(count)

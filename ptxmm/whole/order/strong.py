@@ -140,11 +140,12 @@ class Plan(Struct):
     registers that loops leave different, by their first reads. ``exact``: follow this one execution, all that it
     acquires. ``last``: atomic operations that come last, and those that they come after. ``weakest``: of loops that
     wait, by their starts and the loads of a slot, how wide the scope is at least of the last one, and whether it
-    acquires; ``loose``: those of them whose last value need not decide that the loop ends. ``late``: as ``allowed``, of
-    late reads whatever depends on them (None: all that they find); ``open``: bytes whose values are not known, as they
-    may race without these. ``left``: of loops that wait, and registers that they leave different, what these are by
-    what the last look has found. ``chosen``: what glances find, of all that they may; then nobody takes more than so
-    many ``steps``. ``plain``: of this one execution, values are what they are, and nothing is kept of others."""
+    acquires; ``loose``: of those, with the thread and the location, the ones whose last value need not decide that
+    it ends. ``late``: as ``allowed``, of late reads whatever depends on them (None: all that they find); ``open``:
+    bytes whose values are not known, as they may race without these. ``left``: of loops that wait, and registers
+    that they leave different, what these are by what the last look has found. ``chosen``: what glances find, of all
+    that they may; then nobody takes more than so many ``steps``. ``plain``: of this one
+    execution, values are what they are, and nothing is kept of others."""
 
     exact: bool
     allowed: dict[tuple[Key, int], frozenset[Release]]
@@ -155,7 +156,7 @@ class Plan(Struct):
     weakest: dict[tuple[int, tuple[int, ...]], tuple[int, bool]] = {}
     late: dict[tuple[Key, int], frozenset[Release]] | None = {}
     open: set[int] = set()
-    loose: set[tuple[int, tuple[int, ...]]] = set()
+    loose: set[tuple[int, tuple[int, ...], int, Location]] = set()
     left: dict[tuple[Key, str], dict[int, int | None]] = {}
     chosen: Mapping[Glance, Chosen] = _ALL
     steps: int = 0
