@@ -27,6 +27,7 @@ from ptxmm.formats import read as read_files
 from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
 from ptxmm.program.variation import Variation
+from ptxmm.ptx.ops import Branch, SetPredicate
 from tests.commands import Run
 from tests.support import model_named, parse_one
 from tests.test_fences_kernels import BOTH, EXCHANGE, MODEL, TWO_WARPS, changed, holds, read, source
@@ -256,3 +257,57 @@ P2 @ cta 2 { L: ld.relaxed.gpu.global.u32 r0, [f]; setp.ne.u32 p, r0, 1; @p bra 
     found = fences(parse_one(text), model_named("ptx-8.5"), wanted=Property.races)
     assert [change.new for repair in found.repairs for change in repair.changes] == ["st.relaxed.gpu.global.u32 [x], 1"]
     assert "progress" in {note.kind for note in found.notes}
+
+
+def test_wider_scopes_where_the_program_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = source(
+        """
+mov.u32 %r6, %ctaid.x;
+setp.ne.u32 %p1, %r6, 0;
+@%p1 bra READ;
+st.global.u32 [%rd1], 1;
+st.release.cta.global.u32 [%rd1+4], 1;
+bra DONE;
+READ:
+ld.acquire.cta.global.u32 %r7, [%rd1+4];
+ld.relaxed.gpu.global.u32 %r6, [%rd1+8];
+DONE:
+""",
+        'races = "none"',
+    )
+    monkeypatch.setattr("ptxmm.analysis.fences._FIRST", 0.0)
+    limits = Limits(deadline=time.monotonic() + 60)
+    result = fences(read(text), model_named(MODEL), limits=limits)
+    (repair,) = result.repairs
+    assert result.holds is None and result.status == "timeout" and not result.listed
+    assert len(repair.changes) == 2 and all(change.new and ".gpu" in change.new for change in repair.changes)
+
+
+def test_no_barrier_inside_of_a_loop_that_polls() -> None:
+    """And a branch whose target is elsewhere for a barrier before it is not changed."""
+    text = source(
+        """
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra READ;
+st.global.u32 [%rd1], 1;
+st.relaxed.cta.global.u32 [%rd1+4], 1;
+bra DONE;
+READ:
+ld.relaxed.cta.global.u32 %r8, [%rd1+8];
+st.u32 [%rd7], %r8;
+POLL:
+ld.acquire.cta.global.u32 %r7, [%rd1+4];
+setp.eq.u32 %p2, %r7, 0;
+@%p2 bra POLL;
+ld.global.u32 %r7, [%rd1];
+DONE:
+""",
+        'races = "none"',
+        TWO_WARPS,
+    )
+    test = read(text)
+    inside = {pc for pc, op in enumerate(test.threads[1].body) if isinstance(op, SetPredicate | Branch)}
+    assert inside and all(inside.isdisjoint(step.barrier[2][1:]) for step in barriers(test) if step.barrier)
+    result = fences(test, model_named(MODEL))
+    assert any(op.kind == "insert" and "barrier" in (op.new or "") for r in result.repairs for op in r.changes)
+    assert not any(isinstance(change.op, Branch) for repair in result.repairs for change in repair.changes)

@@ -7,7 +7,7 @@ What a program must not do is searched for in one problem that stands for all it
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Literal
 
@@ -75,6 +75,14 @@ _INTERLEAVED = (
 
 _SHARE = 2.0, 0.05
 """So many seconds, or such a part of the time that is left, has the explicit engine for a repair of a kernel."""
+
+_FIRST = 0.05
+"""Such a part of the time has the search whether a kernel needs a repair, before wider scopes are tried."""
+
+_UNDECIDED = (
+    "whether the property holds as the program is was not decided in time; with wider scopes it does; a part of them "
+    "may be enough, or other changes"
+)
 
 THREADS = "threads"
 """Why a barrier is not judged of which not all threads may be in the test."""
@@ -279,7 +287,11 @@ class _Search:
     def run(self, wanted: Property | None, graphs: bool) -> Iterator[Repair]:
         """Judge or repair the program; the repairs as they are found."""
         required = self.required = requirement(self.test, self.model, wanted, self.limits)
-        now = judge(self.test, self.model, required, self.limits, graphs=graphs)
+        now = judge(self.test, self.model, required, self._first(), graphs=graphs)
+        if now.result.status == "timeout":
+            yield from self._widened(required)
+            if not self.repairs:
+                now = judge(self.test, self.model, required, self.limits, graphs=graphs)
         self.holds, self.status = now.answer(required), now.status(required)
         self.refuted = now.refuted(required)
         self.bad = None if self.holds is None else now.outcome
@@ -288,7 +300,7 @@ class _Search:
         if now.holds and not now.result.outcomes and (now.vacuous or now.deadlock):
             self.holds = None
             self.notes.append(Note("vacuous", "no execution reaches its end, so that every property holds of it"))
-        if self.holds is None and self.status != "undefined":
+        if self.repairs or (self.holds is None and self.status != "undefined"):
             return
         if now.holds:
             self._reduce(self._strict(required))
@@ -380,6 +392,43 @@ class _Search:
         return names(self.test, self.together.threads(site)), span.line, span.column, text
 
     # -- what is missing --
+
+    def _first(self) -> Limits:
+        """For the program as it is: of a kernel no more than a part of the time, in case its scopes are too narrow."""
+        if self.test.claims is None or self.limits.deadline is None:
+            return self.limits
+        now = time.monotonic()
+        return replace(self.limits, deadline=now + (self.limits.deadline - now) * _FIRST)
+
+    def _widened(self, required: Requirement) -> Iterator[Repair]:
+        """A repair by wider scopes of a program that takes too long: atomic operations that are not atomic with each
+        other may leave very many values. Whether less is enough is known as far as that is decided soon."""
+        everything = superposition(self.test, self.model.coverage, stronger=True)
+        (unchanged,) = combined(self.test, (), ())
+        wider = sorted(s for s in everything.switches - everything.given if everything.step(s).startswith("scope"))
+        chosen = [s for s in wider if not everything.places[s.site].added]
+
+        def enough(switches: Sequence[Switch]) -> bool | None:
+            self.limits.check()
+            limits = replace(self.limits, deadline=time.monotonic() + _SHARE[0])
+            decided = judge(everything.program(everything.given.union(switches)), self.model, required, limits)
+            return None if decided.holds is None else decided.holds and not (decided.vacuous or decided.deadlock)
+
+        if not chosen or not enough(chosen):
+            return
+        for switch in chosen[:]:
+            rest = [other for other in chosen if other != switch]
+            decided = enough(rest)
+            if decided is None:
+                break
+            chosen = rest if decided else chosen
+        on = everything.given.union(chosen)
+        cost = sum(self.costs.of(everything, switch) for switch in chosen)
+        changes = all_changes(self.test, unchanged, everything, on)
+        if self._confirm(everything.program(on), changes, cost, required, None):
+            self.notes.append(Note("bound", _UNDECIDED))
+            self.listed, self.partial = False, True
+            yield from self.repairs
 
     def _repair(self, required: Requirement) -> Iterator[Repair]:
         strict = self._strict(required)

@@ -11,7 +11,19 @@ from ptxmm.analysis.strength.superposition import ORDERED
 from ptxmm.analysis.strength.units import Unit, Units
 from ptxmm.program.identity import Site
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import COMPUTING, Barrier, BarrierReduction, Branch, ClusterBarrier, Imm, Op, Source, WarpBarrier
+from ptxmm.ptx.ops import (
+    COMPUTING,
+    Barrier,
+    BarrierReduction,
+    Branch,
+    ClusterBarrier,
+    Imm,
+    Load,
+    MbarrierWait,
+    Op,
+    Source,
+    WarpBarrier,
+)
 
 
 def met(test: Test) -> list[list[Site]]:
@@ -121,7 +133,8 @@ def _before(
 def orders(test: Test, sites: Sequence[Site]) -> Hashable | None:
     """What tells the effect of a barrier at ``sites``: how many instructions that do not only compute are before it in
     each thread; of a thread with branches, where the next such one is, or one that is come to from elsewhere. None if
-    there are no two threads of which one accesses memory, or meets others, before it and the other one behind it."""
+    there are no two threads of which one accesses memory, or meets others, before it and the other one behind it, or if
+    it is inside of a loop that only polls."""
     before: set[int] = set()
     behind: set[int] = set()
     effect: list[tuple[int, bool, int]] = []
@@ -137,8 +150,16 @@ def orders(test: Test, sites: Sequence[Site]) -> Hashable | None:
             before.add(thread)
         if branched or any(isinstance(op, ORDERED) for op in body[index:]):
             behind.add(thread)
+    if any(_polls(test.threads[thread].body, index) for thread, index in sites):
+        return None
     useless = not before or not behind or (before == behind and len(before) == 1)
     return None if useless else tuple(effect)
+
+
+def _polls(body: Sequence[Op], index: int) -> bool:
+    """Whether between the begin of a loop and its end, with nothing in it but looks, is what is before ``index``."""
+    loops = ((op.target, pc) for pc, op in enumerate(body) if isinstance(op, Branch) and op.target < index <= pc)
+    return any(all(isinstance(op, _LOOKS) for op in body[first:last]) for first, last in loops)
 
 
 def _follow(test: Test, sites: Sequence[Site]) -> bool:
@@ -153,3 +174,4 @@ def _follow(test: Test, sites: Sequence[Site]) -> bool:
 
 
 _BARRIERS = (Barrier, WarpBarrier, ClusterBarrier)
+_LOOKS = (Load, MbarrierWait, Branch, *COMPUTING)

@@ -21,7 +21,7 @@ from ptxmm.analysis.strength.units import units
 from ptxmm.program.edit import edited
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
-from ptxmm.ptx.ops import Barrier, Fence, Imm, Op
+from ptxmm.ptx.ops import Barrier, Branch, Fence, Imm, Op
 
 Chosen = tuple[int, ...]
 """Steps by their numbers; of those that put instructions into one place the first comes first."""
@@ -260,7 +260,7 @@ def _changes(original: Test, program: Combined, everything: Superposition, on: f
             if origin.step < 0 and old is not None:
                 if op is None:
                     yield removal(original, old)
-                elif op != original.at(old):
+                elif op != original.at(old) and not isinstance(op, Branch):  # a branch goes to what its target became
                     yield replacement(original, old, op)
                 continue
             if op is not None:
