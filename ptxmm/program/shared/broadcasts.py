@@ -18,7 +18,7 @@ while (old);`` spins as the loop of its first thread does. As with a barrier tha
 
 Then the round can go, with its phases and the store, from which no load of another round reads; the word holds at the
 end what the last round stored. No access of it races, so that one round that goes on shows all races, as in any loop
-that spins (``control._spin_loops``).
+that spins (``control.spin_loops``).
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from msgspec import Struct
 from ptxmm.program.accesses import Range, overlap
 from ptxmm.program.graph import Graph, conditional, dominators, graph_of, live_at, natural_loops, reach
 from ptxmm.program.shared.collective import Rounds, before, collective, constant
+from ptxmm.program.shared.control import NOTHING
 from ptxmm.program.shared.idempotent import idempotent_atomics, range_of, touched
 from ptxmm.program.shared.pointers import known_addresses
+from ptxmm.program.shared.votes import short_votes
 from ptxmm.program.symbols import addresses
 from ptxmm.program.test import Test, Thread
 from ptxmm.ptx import ops
@@ -54,8 +56,12 @@ def quiet(test: Test, spins: int, told: bool) -> tuple[Quiet, ...]:
     those in which all wait alike. ``told``: the axioms say what is said of them above, and a ``cas`` that fails is no
     write."""
     others = _told(test, spins) if told else [Quiet(frozenset(), {})] * len(test.threads)
-    rows = zip(idempotent_atomics(test), collective(test, spins), others, strict=True)
-    return tuple(Quiet(atomics | told.accesses, {**rounds, **told.rounds}) for atomics, rounds, told in rows)
+    idempotent = idempotent_atomics(test)
+    votes = short_votes(test, idempotent, spins) if told else [NOTHING] * len(test.threads)
+    rows = zip(idempotent, collective(test, spins), votes, others, strict=True)
+    return tuple(
+        Quiet(atomics | told.accesses, {**rounds, **voted, **told.rounds}) for atomics, rounds, voted, told in rows
+    )
 
 
 class _Row(Struct, frozen=True):

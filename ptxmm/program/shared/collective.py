@@ -4,7 +4,7 @@ reduction, or in a vote, and all go on by its result.
 ``while (__syncthreads_and(state != turn)) if (threadIdx.x == 0) state = load_acquire(flag);`` spins as ``while
 (load_acquire(flag) != turn);`` does. A round can't be taken out of one thread, as the others meet it at the barrier,
 but it can be taken out of all of them, with the phase of the barrier. Where they go on together, and a round has
-nothing else but what may be in a round of a spin loop (``control._spin_loops``), what is left is an execution with the
+nothing else but what may be in a round of a spin loop (``control.spin_loops``), what is left is an execution with the
 same final state:
 
 - All threads of the CTA come to the barrier of the first round equally often before (``before``), go round or leave

@@ -5,7 +5,7 @@ A straight-line thread needs nothing of this and costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct, field
@@ -49,13 +49,13 @@ class ControlFlow(Struct, frozen=True):
     that every path from it to the end passes (``len(body)`` is the end).
     ``assigned``: for the same pcs, the registers written on some path from it to its join.
     ``backward``: the branches whose target is not after them, reachable or not.
-    ``spin``: for each backward branch that closes a spin loop (see ``_spin_loops``), the header of that loop.
+    ``spin``: for each backward branch that closes a spin loop (see ``spin_loops``), the header of that loop.
     ``idempotent``: atomics in these loops that count as writes only where they change what they read, and stores that
     don't (``program.shared.broadcasts``).
     ``leaving``: the conditional branches that decide whether a loop is left (see ``control_flow``).
     ``skipping``: those with one of ``BARRIERS`` on some path from them to their join.
-    ``rounds``: of those loops in which threads wait together (``program.shared.collective``, ``broadcasts``), how many
-    are needed; one that goes on writes nothing but what ``idempotent`` has.
+    ``rounds``: of those loops in which threads wait together (``program.shared.collective``, ``broadcasts``,
+    ``votes``), how many are needed; one that goes on writes nothing but what ``idempotent`` has.
     ``silent``: the branches of spin loops that are taken only if no ``cas`` of the round has succeeded (``failing``).
     ``twins``, ``same``: under dep=value what is the same whichever way a branch goes (see ``Alike``).
     """
@@ -124,7 +124,7 @@ def control_flow(
         if any(isinstance(body[i], BARRIERS) for i in region):
             skipping.add(pc)
     back = frozenset(backward(body))
-    spin = _spin_loops(thread, graph, written, idempotent) if back else {}
+    spin = spin_loops(thread, graph, written, idempotent) if back else {}
     silent = {pc for pc, header, loop in natural_loops(graph) if pc in spin and fails(body, header, pc, loop)}
     spin |= {pc: op.target for pc in together if isinstance(op := body[pc], ops.Branch)}
     quiet = idempotent if spin else frozenset()
@@ -169,13 +169,13 @@ def live_operands(thread: Thread) -> list[list[str]]:
     return [sorted(names) for names in live(graph_of(body), lambda pc, after: used[pc] | (after - written[pc]))]
 
 
-def _spin_loops(
+def spin_loops(
     thread: Thread,
     graph: Graph,
-    written: list[frozenset[str]],
+    written: Sequence[frozenset[str]],
     idempotent: frozenset[int],
 ) -> dict[int, int]:
-    """The backward branches that close a spin loop, with the loop's header.
+    """The backward branches that close a spin loop, with the loop's header; ``written``: what each instruction writes.
 
     A backward branch at ``t`` with target ``h`` closes a spin loop iff ``h`` dominates ``t`` and
     the natural loop of the edge (``h`` and every pc that reaches ``t`` without passing ``h``) has

@@ -7,24 +7,28 @@ on which a ``cas`` succeeds, so that it returns what it compares, and none of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from ptxmm.program.shared.ways import Form, Rejected, Ways, predicate
 from ptxmm.ptx.isa import names_written
-from ptxmm.ptx.ops import COMPUTING, Atomic, Branch, Exit, Op, SetPredicate, Type
+from ptxmm.ptx.ops import COMPUTING, Atomic, Branch, Exit, Imm, Op, SetPredicate, Type
 
 _MOST = 512
 """The steps that are followed in one loop."""
+NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
 
 
-def fails(body: Sequence[Op], header: int, back: int, loop: set[int]) -> bool:
+def fails(
+    body: Sequence[Op], header: int, back: int, loop: set[int], changed: Mapping[int, Collection[int]] = NOTHING
+) -> bool:
     """Whether each way through the spin ``loop`` from its ``header`` to the branch ``back`` that goes there again has
-    no write, if a ``cas`` that fails is none."""
-    atomics = [op for pc in loop if isinstance(op := body[pc], Atomic)]
-    if not atomics or any(op.op != "cas" or op.packed != 1 for op in atomics):
-        return not atomics
+    no write, if a ``cas`` that fails is none, and an atomic in ``changed`` only where it returns one of these."""
+    atomics = {pc: op for pc in loop if isinstance(op := body[pc], Atomic)}
+    if any(pc not in changed and (op.op != "cas" or op.packed != 1) for pc, op in atomics.items()):
+        return False
     try:
-        return not _Round(body, header, back, loop).succeeds()
+        return not atomics or not _Round(body, header, back, loop, changed).succeeds()
     except Rejected:
         return False
 
@@ -32,12 +36,14 @@ def fails(body: Sequence[Op], header: int, back: int, loop: set[int]) -> bool:
 class _Round(Ways):
     """The ways through one round of a loop."""
 
-    def __init__(self, body: Sequence[Op], header: int, back: int, loop: set[int]) -> None:
+    def __init__(
+        self, body: Sequence[Op], header: int, back: int, loop: set[int], changed: Mapping[int, Collection[int]]
+    ) -> None:
         super().__init__(body, {name for pc in loop for name in names_written(body[pc])})
-        self.header, self.back, self.loop = header, back, loop
+        self.header, self.back, self.loop, self.changed = header, back, loop, changed
 
     def succeeds(self) -> bool:
-        """Whether a ``cas`` may have succeeded when the branch back is taken. Raises ``Rejected`` where there are too
+        """Whether an atomic may have written when the branch back is taken. Raises ``Rejected`` where there are too
         many ways."""
         start: dict[str, Form] = {name: ("entry", name) for name in self.written}
         stack: list[tuple[int, dict[str, Form], dict[Form, bool], bool]] = [(self.header, start, {}, False)]
@@ -52,9 +58,10 @@ class _Round(Ways):
                     stack.append((target, then, facts, done))
             op = self.body[pc]
             if isinstance(op, Atomic):
-                returned = self.form_of(op.operands[0][0], held)
-                given = dict.fromkeys(names_written(op), returned)
-                stack.append((pc + 1, {**held, **given}, when, True))
+                values = self.changed.get(pc)
+                for returned in (op.operands[0][0],) if values is None else map(Imm, values):
+                    given = dict.fromkeys(names_written(op), self.form_of(returned, held))
+                    stack.append((pc + 1, {**held, **given}, when, True))
         raise Rejected
 
     def step(

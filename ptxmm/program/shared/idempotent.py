@@ -1,7 +1,7 @@
 """Atomics of spin loops that may be left out where they write back what they read.
 
 ``while (atomicExch(&lock, 1) != 0);`` and ``while (atomicAdd(&flag, 0) == 0);`` write in every round, but a round that
-writes the value it has read can be taken out of an execution like one that only reads (``control._spin_loops``), as
+writes the value it has read can be taken out of an execution like one that only reads (``control.spin_loops``), as
 follows. Let u be the atomic of the round and w the write that it reads from. Without u, coherence order is what is
 left of it, and who read from u now reads from w, which wrote the same bytes; u comes right after w in coherence order
 (PTX ISA 8.10.3), so from-reads only loses pairs. Base causality order and the orders it is made of can get

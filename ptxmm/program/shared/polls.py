@@ -5,7 +5,7 @@ compilers unroll each stage. What comes out is a region of loads of one place an
 entered at its first load and left to one place only, each load comes from the one before it, and none leads out of it
 for a value for which the first one does not; those that do not lead out may be relaxed where the first acquires. All
 that such a region does is to wait for a value, so every load but the first becomes a jump back to that one: a spin loop
-(``control._spin_loops``).
+(``control.spin_loops``).
 
 - **No final state is lost.** Take an execution of the program and a way through the region. Take out all its reads
   but the last one, as if that were the first load: the same read of the same place, it leads out of the region as
