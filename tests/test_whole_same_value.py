@@ -118,6 +118,14 @@ def assuming(body: str, claim: str = "races = 'none'", lines: bool = False) -> s
 def test_what_is_found(body: str, word: str, says: str | None, lines: bool, tmp_path: Path) -> None:
     found = judged(tmp_path / "k.ptx", assuming(body, lines=lines).replace(".reg .b64", ".reg .f32 %f<4>; .reg .b64"))
     assert (found.answer, (says or "") in (found.reason or "")) == (word, True), found
+    if not lines:  # without the assumption it is named where only that is missing
+        text = assuming(body).replace(f"// ptxmm: {ALL}\n", "").replace(".reg .b64", ".reg .f32 %f<4>; .reg .b64")
+        bare = judged(tmp_path / "k.ptx", text)
+        told = [
+            any("rests on same-value-races" in note.text for note in notes)
+            for notes in (bare.notes, bare.claims[0].notes)
+        ]
+        assert told == [bare.answer == "race" and word == "race-free"] * 2, bare
 
 
 def test_it_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ptxmm.analysis.claims import RACES
 from ptxmm.analysis.result import Note
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
@@ -76,8 +77,12 @@ def _decided(
 
 
 def _resting(found: WholeResult, names: frozenset[str]) -> WholeResult:
-    """An answer with what it rests on."""
-    return replace(found, notes=(*found.notes, *(Note("reading", NOTES[name]) for name in sorted(names))))
+    """An answer with what it rests on, which is told of the claim that there is no race, too."""
+    notes = tuple(Note("reading", NOTES[name]) for name in sorted(names))
+    claims = (
+        replace(claim, notes=(*claim.notes, *notes)) if claim.condition == RACES else claim for claim in found.claims
+    )
+    return replace(found, notes=(*found.notes, *notes), claims=tuple(claims))
 
 
 class Drawn(Struct, frozen=True):

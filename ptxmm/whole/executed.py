@@ -189,7 +189,14 @@ class Executed:
             names[ISSUE] = ~ordered
         copies = [at for at, op in enumerate(body) if isinstance(op, ops.TensormapCopyFence)]
         names[WARP_COPY] = np.isin(found.instruction[before], copies) | np.isin(found.instruction[behind], copies)
-        return frozenset(name for name, which in names.items() if which.any())
+        found_names = frozenset(name for name, which in names.items() if which.any())
+        stores = [at for at, op in enumerate(body) if isinstance(op, ops.Store)]
+        same = (found.place[before] == found.place[behind]) & (found.size[before] == found.size[behind])
+        for row in (before, behind):
+            same &= (found.kind[row] == WRITE) & np.isin(found.instruction[row], stores)
+        # Writes of one value may be all that races, or all but what has a name already.
+        covered = np.logical_or.reduce([same, *names.values()])
+        return found_names | {SAME_VALUE} if same.any() and covered.all() else found_names
 
     def _shared_out(self, a: int, b: int) -> bool:
         """Whether two lanes of a warp make accesses, one of them of a matrix, which may be made by one lane as well."""

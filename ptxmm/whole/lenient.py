@@ -69,7 +69,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ELECT_FIRST: f"rests on {ELECT_FIRST}: assumed in the launch it gives no race "
         "(the lowest lane of its mask is elected by elect.sync)",
         SAME_VALUE: f"rests on {SAME_VALUE}: assumed in the launch it gives no race "
-        "(several threads make the same copy)",
+        "(several threads write the same value there, or make the same copy)",
         WGMMA_SYNC: f"rests on {WGMMA_SYNC}: assumed in the launch it gives no race "
         "(wgmma.wait_group comes between, which all threads of the warpgroup execute)",
         WARP_WAIT: f"rests on {WARP_WAIT}: assumed in the launch it is decided "

@@ -8,6 +8,8 @@ from functools import partial
 import numpy as np
 
 from ptxmm.events.explicit.values import arithmetic
+from ptxmm.formats.modules.launch import SAME_VALUE
+from ptxmm.program.test import SameValue
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Numbers
 from ptxmm.whole.execution.accessing import Accessing
@@ -32,7 +34,7 @@ class Scalars:
         self.machine, self.locations = machine, locations
         self.stored: dict[tuple[int, int, int, int, int], set[int | None]] = {}
         self.later: list[int] = []
-        self.racing = machine.kernel.same_value
+        self.racing = machine.kernel.same_value or (SameValue(None) if SAME_VALUE in machine.lenient else None)
         launch = machine.kernel.launch
         self._alone = launch.condition is None and not launch.robust and not machine.waiting
         self._alone &= not any(map(_looks, machine.body)) and not any(map(self._takes, machine.body))
