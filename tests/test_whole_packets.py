@@ -54,15 +54,15 @@ CASES = {
         "unsupported", "race-free", False,
     ),
     "any packet": (
-        SEND, GET.replace("ne.u32 %p2, %r4, 1", "gt.u32 %p2, %r4, 1") + KEEP, "race-free", "race-free", None,
+        SEND, GET.replace("ne.u32 %p2, %r4, 1", "gt.u32 %p2, %r4, 1") + KEEP, "race-free", "race-free", False,
     ),
-    "without waiting": (SEND, LOOK + KEEP, "race-free", "race-free", None),
+    "without waiting": (SEND, LOOK + KEEP, "race-free", "race-free", False),
     "without waiting, but looking": (
         SEND, LOOK + AGAIN.replace("bra L", "bra D") + ONLY + WRITE, "undecided", "race-free", False,
     ),
     "too narrow": (SEND, GET.replace("gpu", "cta") + KEEP, "undecided", "undecided", None),
     "giving up": (SEND, "L: " + LOOK + STOP + AGAIN + "G:\n" + KEEP, "race-free", "race-free", True),
-    "giving up when nobody sends": ("", "L: " + LOOK + STOP + AGAIN + "G:\n" + KEEP, "undecided", "undecided", None),
+    "giving up when nobody sends": ("", "L: " + LOOK + STOP + AGAIN + "G:\n" + KEEP, "deadlock", "deadlock", None),
     "giving up where others say": (
         "st.global.u64 [%d3], %d4;" + SEND, "L: " + LOOK + STOP + AGAIN + "G:\n" + KEEP,
         "unsupported", "unsupported", None,
