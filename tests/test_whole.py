@@ -502,7 +502,7 @@ SHARED = """\
         (
             "setp.eq.u32 %p1, %r1, 0; @%p1 st.relaxed.cta.shared.u32 [%r2], 5; @!%p1 red.shared.add.u32 [%r2], 1; "
             "bar.sync 0; ld.shared.u32 %r5, [%r2]; setp.ne.u32 %p2, %r5, 68; @%p2 st.shared.u32 [%r2], 1;",
-            "undecided",
+            "race",
             None,
         ),
         ("fence.acq_rel.gpu; st.shared.u32 [%r2], 1;", "race", None),

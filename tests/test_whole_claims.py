@@ -324,6 +324,9 @@ def test_check_of_more_threads_than_can_be_listed(tmp_path: Path, run_command: R
     assert ran.code == 1 and "(--whole)" not in ran.out, ran
 
 
+LOOK = "ld.relaxed.gpu.u32 %r5, [%d1]; setp.eq.u32 %p1, %r5, 1; @%p1 st.global.u32 [%d1], 0; "
+
+
 @pytest.mark.parametrize(
     ("grid", "threads", "body", "whole"),
     [
@@ -331,12 +334,7 @@ def test_check_of_more_threads_than_can_be_listed(tmp_path: Path, run_command: R
         (1, "all", SUM, True),
         (0, "all", SUM, False),  # few threads
         (4, "lane 0", SUM, False),  # some of them
-        (
-            4,
-            "all",
-            "ld.relaxed.gpu.u32 %r5, [%d1]; setp.eq.u32 %p1, %r5, 1; @%p1 st.global.u32 [%d1], 0; " + SUM,
-            False,
-        ),
+        (4, "all", LOOK + SUM, False),
     ],
 )
 def test_check_of_many_threads(
@@ -349,6 +347,34 @@ def test_check_of_many_threads(
     ran = run_command("check", "--timeout", "3", str(path))
     assert ("threads: one execution" in ran.out) is whole, ran
     assert ran.code == 0 or not whole
+
+
+@pytest.mark.parametrize(
+    ("body", "holds", "reason"),
+    [
+        ("st.global.u32 [%d1], 3; " + SUM, [None, False], "data race of x"),
+        (LOOK + SUM, [None, None], "depends on"),
+    ],
+)
+def test_what_one_execution_says_is_told_where_a_search_ends(
+    body: str, holds: list[bool | None], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is refuted is not searched for again, and what is open keeps the line that one execution has named."""
+    searched: list[str] = []
+
+    def late(work: Checking, job: Job, settings: Settings) -> Generator[Any, None, Any]:
+        searched.append(job.test.name)
+        return work.expired(job, settings.timeout)
+        yield
+
+    monkeypatch.setattr(tasks, "run", late)
+    path = tmp_path / "k.ptx"
+    path.write_text(launch(condition("~exists (x[0] == 7)") + "\n// ptxmm: races = 'none'", body, threads="all"))
+    told: list[Any] = list(tasks._file(Checking(Engine.auto, False, "none"), Settings(), path, 0))
+    _, *reports = told
+    assert [report.holds for report in reports] == holds, reports
+    assert all(report.engine == "whole" and reason in report.notes[-1].text for report in reports), reports
+    assert len(searched) == (0 if False in holds else 2)
 
 
 @pytest.mark.parametrize(

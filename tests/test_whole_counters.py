@@ -167,9 +167,9 @@ CASES = {
     "reset, and both observed": (3, observed(2), "undecided"),
     "observed, and read before": (
         2, f"@%p2 bra P; {COUNT}ret; P: ld.global.u32 %r6, [%d2]; L: ld.relaxed.gpu.global.u32 %r4, [%d2]; "
-        "setp.ne.u32 %p3, %r4, 1; @%p3 bra L; ret; ", "undecided",
+        "setp.ne.u32 %p3, %r4, 1; @%p3 bra L; ret; ", "race",
     ),
-    "reset, and one of them observed": (3, observed(1, test="lt"), "undecided"),
+    "reset, and one of them observed": (3, observed(1, test="lt"), "race"),
     "reset, and observed in the CTA": (2, observed(1, adds=COUNT.replace("gpu", "cta")), "undecided"),
     "reset, and observed behind a load": (2, observed(1, "ld.global.u32 %r6, [%d2]; "), "race"),
     "reset, and observed before a load": (2, observed(1, behind="ld.relaxed.gpu.global.u32 %r6, [%d2]; "), "race"),
@@ -201,7 +201,7 @@ CASES = {
     "last, told without acquiring": (3, told(OWN + FENCE + add()), "race"),
     "last, told to the other, by whom it depends": (3, counted_late(), "undecided"),
     "all wait": (3, OWN + ARRIVE + wait("lt", "%r0") + THREE, "race-free"),
-    "all but one wait for": (3, "sub.u32 %r9, %r0, 1; " + OWN + ARRIVE + wait("lt", "%r9") + THREE, "undecided"),
+    "all but one wait for": (3, "sub.u32 %r9, %r0, 1; " + OWN + ARRIVE + wait("lt", "%r9") + THREE, "race"),
     "all wait twice": (2, twice("lt"), "race-free"),
     "all wait for one number": (2, twice("ne"), "undecided"),
     "sense": (2, sense("0x7fffffff"), "race-free"),

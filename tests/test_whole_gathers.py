@@ -103,7 +103,7 @@ BALLOTS = {
         waiting(LINES.replace("[%d1+4]", "[%d2]"), GIVES), "undecided",
     ),
     "several words, relaxed": (waiting(LINES.replace("acquire", "relaxed"), BOTH), "race"),
-    "several words, which matter to one lane": (waiting(MINE, BOTH), "undecided"),
+    "several words, which matter to one lane": (waiting(MINE, BOTH), "race"),
     "several words, which matter to one lane, and the lanes meet": (
         waiting(MINE + " bar.warp.sync 3;", BOTH), "race-free",
     ),
@@ -137,7 +137,7 @@ BALLOTS = {
         waiting("ld.global.u32 %r10, [%d1+12]; " + LANES.replace(", 3;", ", %r10;")), "undefined",
     ),
     "the lanes of a mask": (waiting("mov.u32 %r10, 3; " + LANES.replace(", 3;", ", %r10;")), "race-free"),
-    "lanes count": (waiting(LANES.replace("vote", f"{COUNTS.replace('or.pred', 'and.pred')} vote")), "undecided"),
+    "lanes count": (waiting(LANES.replace("vote", f"{COUNTS.replace('or.pred', 'and.pred')} vote")), "race"),
     "nobody gives it to the lanes": (waiting(LANES, ""), "deadlock"),
     "the lanes may miss it": (waiting(LANES, f"{GIVES} {GIVES.replace(', 1', ', 2')}"), "deadlock"),
     "beside it what is not known": (waiting(PAIR, PAIRED), "race-free"),

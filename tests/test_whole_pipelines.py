@@ -249,11 +249,11 @@ _MEET = "mbarrier.arrive.shared.b64 %d2, [full]; W: mbarrier.test_wait.shared.b6
         ("@%p1 bra E; " + _COPY + "cp.async.wait_all; " + _COPY + "cp.async.wait_all; E:", "race-free", None),
         ("@%p1 bra E; " + _COPY + _COPY + "E:", "race", None),
         ("@%p1 bra E; " + _COPY + _COPY + "cp.async.commit_group; E:", "undefined", "two cp.async of this group"),
-        (  # here the cas comes first in the text and writes nothing, which only the copy could tell
+        (  # the cas comes first in the text and writes nothing; where it comes last it does, beside the copy
             "@%p1 bra A; atom.relaxed.gpu.global.cas.b32 %r5, [%d1], 5, 6; bra E; "
             "A: atom.relaxed.gpu.global.exch.b32 %r6, [%d1], 5; cp.async.ca.shared.global [s], [%d1], 4; "
             "cp.async.wait_all; E:",
-            "undecided", "whether this is ordered depends on the schedule",
+            "race", None,
         ),
     ],
 )  # fmt: skip
@@ -325,7 +325,7 @@ E:
     ("old", "new", "word"),
     [
         ("", "", "race-free"),
-        ("    @!%p3 bra P;\n", "", "undecided"),
+        ("    @!%p3 bra P;\n", "", "race"),
         ("xor.b32 %r12, %r8, 1;", "mov.b32 %r12, %r8;", "deadlock"),
         ("[full], 128", "[full], 127", "race"),
         ("[empty], 128", "[empty], 129", "deadlock"),
@@ -399,7 +399,7 @@ E:
         ("[%r9], 1024;\n    cp", "[%r9], 2048;\n    cp", "deadlock"),
         ("[empty], 128", "[empty], 127", "race"),
         ("ld.shared.u32 %r15, [%r13+512]", "st.shared.u32 [%r13+512], %r6", "race-free"),
-        ("@!%p3 bra P;", "", "undecided"),
+        ("@!%p3 bra P;", "", "race"),
         ("mad.lo.u32 %r11, %r7, 1024, %r2", "mov.b32 %r11, %r2", "race"),
     ],
 )

@@ -52,7 +52,7 @@ RIGHT = [
         ([WRITE + _loop(1, SET) + _loop(2, SET), _loop(3, CLEAR) + READ, _loop(4, CLEAR)], "undecided"),
         ([WRITE + _loop(1, SET), _loop(2, CLEAR) + READ + "st.relaxed.gpu.global.u32 [%d1], 3;"], "undecided"),
         # The loop ends without having written, or has written and goes on.
-        ([WRITE + _loop(1, SET), _loop(2, CLEAR, ends=0) + READ], "undecided"),
+        ([WRITE + _loop(1, SET), _loop(2, CLEAR, ends=0) + READ], "race"),
         ([_loop(1, SET) + _loop(2, SET), _loop(3, (2, 0))], "deadlock"),
     ],
 )  # fmt: skip

@@ -47,16 +47,19 @@ CASES = {
     "relaxed arrival": (WRITE + LAST, wait() + READ, 1, "race"),
     "relaxed arrival behind a fence": (WRITE + FENCE + LAST, wait() + READ, 1, "race-free"),
     "staged": (WRITE + ARRIVE, staged("", "") + READ, 1, "race-free"),
-    "staged, relaxed later": (WRITE + ARRIVE, staged(".acquire.cta", ".relaxed.cta") + READ, 1, "undecided"),
+    "staged, relaxed later": (WRITE + ARRIVE, staged(".acquire.cta", ".relaxed.cta") + READ, 1, "race"),
     "staged, relaxed first": (WRITE + ARRIVE, staged(".relaxed.cta", ".acquire.cta") + READ, 1, "race"),
-    "staged, a fence first": (WRITE + ARRIVE, staged(".relaxed.cta", ".relaxed.cta", FENCE) + READ, 1, "undecided"),
+    "staged, a fence first": (WRITE + ARRIVE, staged(".relaxed.cta", ".relaxed.cta", FENCE) + READ, 1, "race"),
     "staged, a fence later": (WRITE + ARRIVE, staged(".relaxed.cta", ".relaxed.cta", "", FENCE) + READ, 1, "race"),
-    "asked once": (WRITE + ARRIVE, ask() + READ, 1, "undecided"),
+    "another parity later": (
+        WRITE + ARRIVE, f"{ask()}@!%p4 bra S; bra D; {wait(parity=1, label='S')}D: ", 1, "undecided",
+    ),
+    "asked once": (WRITE + ARRIVE, ask() + READ, 1, "race"),
     "asked once, guarded": (WRITE + ARRIVE, ask() + "@%p4 " + READ, 1, "undecided"),
     "asked five times": (
         WRITE + ARRIVE,
         "mov.u32 %r4, 0; L: " + ask()
-        + "@%p4 bra D; add.u32 %r4, %r4, 1; setp.lt.u32 %p5, %r4, 5; @%p5 bra L; D: " + READ, 1, "undecided",
+        + "@%p4 bra D; add.u32 %r4, %r4, 1; setp.lt.u32 %p5, %r4, 5; @%p5 bra L; D: " + READ, 1, "race",
     ),
     "rounds are counted": (
         WRITE + ARRIVE,
@@ -127,8 +130,8 @@ def test_waits(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason", "next_"),
     [
-        ("staged, relaxed later", "another wait comes next, .relaxed in the scope .cta", ask(".relaxed.cta")[:-2]),
-        ("asked once", "may come next", READ[:-2]),
+        ("another parity later", "another wait comes next", ask(parity=1)[:-2]),
+        ("asked once, guarded", "may come next", "@%p4 " + READ[:-2]),
     ],
 )
 def test_what_is_done_after_a_wait_that_fails_is_named(name: str, reason: str, next_: str, tmp_path: Path) -> None:

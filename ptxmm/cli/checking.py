@@ -34,13 +34,19 @@ class Checking(Struct, frozen=True):
         told = reported if self.report else verdict
         return told(job.test, job.model, model, limits, asked, expectation=job.expectation, claim=job.claim)
 
-    def instead(self, file: Path, settings: Settings) -> list[Result] | None:
-        """Of a file with a launch that has too many threads for a test, the verdicts on all of them at once."""
+    def instead(self, file: Path, settings: Settings) -> tuple[list[Result], bool] | None:
+        """Of a file with a launch that has many threads for a test, the verdicts on all of them at once."""
         if file.suffix not in SOURCES or self.engine is not Engine.auto or self.all_readings:
             return None
         from ptxmm.cli.whole import unlisted  # with the reader of kernels, which takes time to load
 
         return unlisted(file, settings)
+
+    def known(self, report: Result, found: list[Result]) -> Result | None:
+        """The verdict of one execution of all threads on the claim of ``report``."""
+        from ptxmm.cli.whole import alike
+
+        return alike(report, found)
 
     def rests(self, file: Path, settings: Settings) -> bool:
         """Of a kernel all of whose threads run."""

@@ -50,8 +50,13 @@ class Work(Protocol[T_co]):
 class Instead(Protocol):
     """Work that can do without the tests of some files, or without an end of the work on them."""
 
-    def instead(self, file: Path, settings: Settings) -> list[Any] | None:
-        """The results for a file whose tests are not to be read, None for others. May raise ``PtxmmError``."""
+    def instead(self, file: Path, settings: Settings) -> tuple[list[Any], bool] | None:
+        """What is known of a file before its tests are read, and whether these are not to be; None: nothing. May raise
+        ``PtxmmError``."""
+        ...
+
+    def known(self, report: Any, found: list[Any]) -> Any | None:
+        """Of results that are known of a file that of the test of ``report``, if there is one."""
         ...
 
     def rests(self, file: Path, settings: Settings) -> bool:
@@ -182,7 +187,8 @@ def _file(
 ) -> Generator[T | Failure | Part[T] | Sequence[Any], bool, None]:
     """Read a file and work on its tests. See ``workers.Step``."""
     settings, found = replace(settings, printed={}), list[Job | Failure]()
-    told = _instead(work, file, settings) if isinstance(work, Instead) else None
+    early = _instead(work, file, settings) if isinstance(work, Instead) else None
+    told, known = early[0] if early is not None and early[1] else None, [] if early is None else early[0]
     rests = told is None and isinstance(work, Instead) and work.rests(file, settings)
     if told is None:
         found = list(jobs(file, settings, work.stated_models))
@@ -205,20 +211,26 @@ def _file(
         if isinstance(item, Failure):
             plan.append(item)
         else:
-            stand_in = work.expired(item, settings.timeout)
+            stand_in = _known(work, item, settings, known) or work.expired(item, settings.timeout)
             plan.append(Planned(item.test.file, item.test.name, item.test.text, item.model, item.several, stand_in))
     yield plan
     for item in found[done:]:
-        report = item if isinstance(item, Failure) else (yield from _told(work, item, file, settings, rests))
+        report = item if isinstance(item, Failure) else (yield from _told(work, item, file, settings, rests, known))
         while (yield report):
             assert isinstance(item, Job)
-            report = yield from _told(work, item, file, settings, rests)
+            report = yield from _told(work, item, file, settings, rests, known)
 
 
 def _told(
-    work: Work[T], job: Job, file: Path, settings: Settings, rests: bool
+    work: Work[T], job: Job, file: Path, settings: Settings, rests: bool, known: list[Any]
 ) -> Generator[Part[T], None, T | Failure]:
-    """As ``run``, and what ``work`` tells ``otherwise`` where the time is over, if it ``rests`` on that."""
+    """As ``run``, and what ``work`` tells ``otherwise`` where the time is over, if it ``rests`` on that; what is
+    ``known`` of the file where that decides, or the time is over."""
+    if (found := _known(work, job, settings, known)) is not None:
+        if getattr(found, "holds", None) is not None:
+            return found
+        report = yield from run(work, job, settings)
+        return found if not isinstance(report, Failure) and is_timeout(report) else report
     if not rests:
         return (yield from run(work, job, settings))
     report = yield from run(work, job, replace(settings, timeout=settings.timeout * 3 / 4))
@@ -228,11 +240,19 @@ def _told(
     return report
 
 
-def _instead(work: Instead, file: Path, settings: Settings) -> list[Any] | None:
+def _known(work: Work[T], job: Job, settings: Settings, known: list[Any]) -> T | None:
+    """What is ``known`` of a test."""
+    if not known or not isinstance(work, Instead):
+        return None
+    found: T | None = work.known(work.expired(job, settings.timeout), known)
+    return found
+
+
+def _instead(work: Instead, file: Path, settings: Settings) -> tuple[list[Any], bool] | None:
     try:
         return work.instead(file, settings)
     except PtxmmError as error:
-        return [failure(error, str(file))]
+        return [failure(error, str(file))], True
 
 
 def _call(function: Callable[[], T], done: int) -> Generator[object, bool, None]:

@@ -103,10 +103,11 @@ def _searched(most: int | None, costs: Costs, file: Path, chosen: Settings) -> I
     return (Entry(part) for part in told(partial(_fences, most, costs, file, chosen), str(file), chosen))
 
 
-def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
+def unlisted(file: Path, chosen: Settings) -> tuple[list[Result], bool] | None:
     """The verdicts on the claims of the launches of a source that have so many threads, none of them chosen, that all
-    executions take long to list, or cannot be. None for other files, where nothing is claimed, and where one execution
-    does not decide what all of them still may. Raises ``PtxmmError``."""
+    executions take long to list, or cannot be; and whether these are not to be listed: one execution decides all, or
+    shows what is wrong. None for other files, and where nothing is claimed or there was no time. Raises
+    ``PtxmmError``."""
     from ptxmm.formats.threads import MAX_THREADS
 
     counts = _sizes(file, chosen)
@@ -116,13 +117,19 @@ def unlisted(file: Path, chosen: Settings) -> list[Result] | None:
     if listed and min(counts) <= _FEW:
         return None
     found = results(file, replace(chosen, timeout=chosen.timeout / 2) if listed else chosen)
-    claims = [claim for result in found for claim in result.claims]
-    if not all(result.claims for result in found) or (listed and any(claim.holds is None for claim in claims)):
+    if not all(result.claims for result in found) or (listed and any(result.answer == "timeout" for result in found)):
         return None
     note = Note(
         "kernel", f"{most} threads: one execution of all of them was asked, which tells of the others (--whole)"
     )
-    return [replace(claim, notes=(note, *claim.notes)) for claim in claims]
+    told = [replace(claim, notes=(note, *claim.notes)) for result in found for claim in result.claims]
+    return told, not listed or all(_settled(result) for result in found)
+
+
+def _settled(result: WholeResult) -> bool:
+    """Whether nothing is left open of a launch, or what is does not matter as it is wrong otherwise."""
+    holds = [claim.holds for claim in result.claims]
+    return None not in holds or False in holds or result.answer in ("undefined", "deadlock")
 
 
 def listable(file: Path, chosen: Settings) -> bool:
@@ -165,12 +172,18 @@ def decided(report: Result, file: Path, chosen: Settings) -> Result:
         found = [claim for result in results(file, chosen) for claim in result.claims]
     except PtxmmError:
         return report
-    names = report.test, report.quantifier, report.condition
-    same = [each for each in found if (each.test, each.quantifier, each.condition) == names and each.holds is not None]
-    if len(same) != 1:
+    same = alike(report, [each for each in found if each.holds is not None])
+    if same is None:
         return report
     note = Note("kernel", "the search took too long: one execution of all threads was asked (--whole)")
-    return replace(same[0], notes=(note, *same[0].notes))
+    return replace(same, notes=(note, *same.notes))
+
+
+def alike(report: Result, found: list[Result]) -> Result | None:
+    """The one of some verdicts that is on the claim of ``report``."""
+    names = report.test, report.quantifier, report.condition
+    same = [each for each in found if (each.test, each.quantifier, each.condition) == names]
+    return same[0] if len(same) == 1 else None
 
 
 def results(file: Path, chosen: Settings) -> list[WholeResult]:

@@ -17,7 +17,7 @@ from ptxmm.whole.deciding import Deciding
 from ptxmm.whole.execution.machine import Machine
 from ptxmm.whole.execution.state import Stopped
 from ptxmm.whole.explain.timeline import Timeline, timeline
-from ptxmm.whole.lenient import NOTES, assumed
+from ptxmm.whole.lenient import NOTES, VECTOR, assumed
 from ptxmm.whole.order.history import History
 from ptxmm.whole.order.strong import follow
 from ptxmm.whole.result import WholeResult
@@ -53,11 +53,12 @@ def examined(kernels: tuple[Kernel, ...], file: str, limits: Limits, before: Mac
         if run.enough:
             return replace(told, result=_resting(first, lenient - given))
         run, found = _decided(kernels, file, limits, lenient)
+        if found.holds is False and lenient - given == {ACTIVE_TOGETHER}:  # these are executions like all others
+            first, told = found, Examined(found, run.machine, tuple(run.clues))
     if found.answer == "race-free" and found is not first:
         return replace(told, result=_resting(first, lenient - given))
-    if found.holds is False and lenient - given == {ACTIVE_TOGETHER}:  # these are executions like all others
-        return Examined(found, run.machine, tuple(run.clues))
-    if first.answer == found.answer == "race":  # what does not rest on anything comes before what does
+    if first.answer == found.answer == "race" and VECTOR not in lenient - given:  # whole vectors may race otherwise
+        # What does not rest on anything comes before what does.
         return Examined(replace(first, races=found.races), run.machine, tuple(run.clues))
     return told
 
@@ -71,8 +72,9 @@ def _decided(
     run = Deciding(kernels, file, limits, lenient, before)
     found = run.result()
     if found.answer == "undecided" and run.launch.swapping:
-        run = Deciding(kernels, file, limits, lenient, turns=False)
-        found = run.result()
+        other = Deciding(kernels, file, limits, lenient, turns=False)
+        if (told := other.result()).answer != "timeout":
+            run, found = other, told
     return run, found
 
 

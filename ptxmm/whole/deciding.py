@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 
+from msgspec.structs import replace
+
 from ptxmm.analysis.result import Note, Status
 from ptxmm.engines.result import Limits
 from ptxmm.errors import Timeout
@@ -123,15 +125,14 @@ class Deciding:
                 self._refuse_elsewhere()
                 self._look_late()
         except Stopped as stop:
-            if stop.word == "undecided" and self._explains and (races := self._plain()):
-                return self._made("race", None, races)
+            races = self._plain() if stop.word == "undecided" and self._explains else ()
             vectors = stop.word == "undecided" and any(looks(op) and len(op.dst) > 1 for op in self.machine.body)
             done = (self.machine.body[at] for at in self.machine.executed)
             masks = stop.word == "undecided" and any(
                 isinstance(op, ops.WarpExchange) and op.op == "activemask" for op in done
             )
             self.rests |= stop.rests | ({VECTOR} if vectors else set()) | ({ACTIVE_TOGETHER} if masks else set())
-            return self._made(stop.word, stop)
+            return self._made("race", None, races) if races else self._made(stop.word, stop)
         except Timeout:
             return self._made("timeout", None)
         return self._made("race" if races else "race-free", None, races)
@@ -396,21 +397,28 @@ class Deciding:
         return tuple(self._race(run, pair, count, explain) for pair, count in sure[:_MOST])
 
     def _plain(self) -> tuple[WholeRace, ...]:
-        """The races of an execution in which values are what they are, whatever they depend on, and atomic operations
-        of threads that come together are done in the other order."""
+        """The races of an execution in which values are what they are, whatever they depend on, waits at mbarriers fail
+        where that decides something, and atomic operations of threads that come together are done in the other order;
+        else of one in which one CTA, warp or lane after the other goes on as long as it can, from the last or first."""
         machine, plan = self.machine, self.plan
-        self.plan = follow(steps=_MORE * machine.steps + _FEW)
-        self.plan.plain = True
-        self.machine = Machine(self.launch, self.plan, self.waiting, machine, self._layout)
-        try:
-            with suppress(Stopped):
-                self.machine.run(self.limits)
-            if races := self._begun():
-                return races
-        except Timeout:
-            pass
+        for turn in (0, -1, 1):
+            self.plan = follow(steps=_MORE * machine.steps + _FEW)
+            self.plan.plain, self.plan.turn = True, turn
+            self.machine = Machine(self.launch, self.plan, self.waiting, machine, self._layout)
+            try:
+                with suppress(Stopped):
+                    self.machine.run(self._part() if turn else self.limits)
+                if races := self._begun():
+                    return races
+            except Timeout:
+                break
         self.machine, self.plan = machine, plan
         return ()
+
+    def _part(self) -> Limits:
+        """A quarter of the time that is left, so that what else is tried has some, too."""
+        deadline, now = self.limits.deadline, time.monotonic()
+        return self.limits if deadline is None else replace(self.limits, deadline=now + (deadline - now) / 4)
 
     def _begun(self) -> tuple[WholeRace, ...]:
         """The races of an execution as far as it is followed: what comes behind orders nothing that is there already,

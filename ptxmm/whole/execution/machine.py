@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ptxmm.engines.result import Limits
-from ptxmm.formats.modules.launch import ELECT_FIRST
+from ptxmm.formats.modules.launch import ACTIVE_TOGETHER, ELECT_FIRST, WARP_WAIT
+from ptxmm.program.placement import WARP_SIZE
 from ptxmm.ptx import ops
 from ptxmm.whole.arrays import Flags, Numbers
 from ptxmm.whole.execution import matrices
@@ -75,6 +76,10 @@ class Machine(Accessing):
         self._last = np.zeros(self.every, np.int64)
         self._turn = np.zeros(self.every, np.bool_)
         self._idle: tuple[int, dict[int, int]] = 0, {}
+        # Lanes of which it is assumed that they come together do not go on alone.
+        lanes = WARP_SIZE if self.size > WARP_SIZE or self.lenient & {ACTIVE_TOGETHER, WARP_WAIT} else 1
+        self._groups = self.cta if launch.ctas > 1 else np.arange(self.every) // lanes
+        self._group = -1
 
     def tell(self, kind: Kind, what: Hashable, number: int, at: int, agents: Numbers) -> None:
         """``agents`` do something to synchronize."""
@@ -119,6 +124,8 @@ class Machine(Accessing):
                 self._meeting.finished(self.mbarriers.lacks, self.grids.begun)
                 self.mbarriers.check_end()
                 return
+            if self.plan.turn:
+                runs = self._alone(runs)
             at = self._next(runs)
             threads = np.flatnonzero(runs & (self.pc == at))
             limits.check()
@@ -135,6 +142,15 @@ class Machine(Accessing):
                 self._execute(at, threads)
             for leader in self.leaders.stopped():
                 self._end(np.array([leader]))
+
+    def _alone(self, runs: Flags) -> Flags:
+        """Those that have gone on before, else those whose turn it is."""
+        here: Flags = runs & (self._groups == self._group)
+        if not here.any():
+            groups = self._groups[runs]
+            self._group = int(groups.min() if self.plan.turn > 0 else groups.max())
+            here = runs & (self._groups == self._group)
+        return here
 
     def _next(self, runs: Flags) -> int:
         """Where those are that go on: furthest behind, of those that others have kept waiting if there are some."""

@@ -145,7 +145,8 @@ class Plan(Struct):
     bytes whose values are not known, as they may race without these. ``left``: of loops that wait, and registers
     that they leave different, what these are by what the last look has found. ``chosen``: what glances find, of all
     that they may; then nobody takes more than so many ``steps``. ``plain``: of this one
-    execution, values are what they are, and nothing is kept of others."""
+    execution, values are what they are, and nothing is kept of others; ``turn``: in it the first CTA, warp of the only
+    CTA or lane of the only warp goes on as long as it can (-1: the last one; 0: all go on together)."""
 
     exact: bool
     allowed: dict[tuple[Key, int], frozenset[Release]]
@@ -162,6 +163,7 @@ class Plan(Struct):
     steps: int = 0
     sequential: bool = False
     plain: bool = False
+    turn: int = 0
 
 
 def follow(

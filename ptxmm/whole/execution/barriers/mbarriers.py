@@ -28,6 +28,8 @@ _MOST = (1 << 20) - 1
 """The largest count of arrivals, and the largest size of a tx-count (9.7.14.15.2)."""
 _BYTES = ops.MBARRIER_BYTES
 _ODD = 0x9E3779B97F4A7C15
+_FAILURES = 8
+"""So often a wait fails where it may, and where that decides something."""
 _TRIED = 4
 """Of so many operations it is tried whether they may come after an ``mbarrier.inval``."""
 
@@ -40,6 +42,7 @@ class Mbarriers:
         self._found: dict[int, Mbarrier] = {}
         self._tokens: dict[int, tuple[Mbarrier, int]] = {}
         self._inits: dict[int, int] = {}
+        self._failed: dict[tuple[int, int, int], int] = {}
         self._computes = _computes_with_states(state.body, observed(state.kernel))
 
     def init(self, op: ops.MbarrierInit, at: int, places: Numbers, threads: Numbers) -> None:
@@ -223,12 +226,25 @@ class Mbarriers:
                 state.tell("wait", ("mbarrier", place), target, at, here[targets == target])
             past = targets < it.phase
             sure[past] = self._knows(it.phase - 1, it.before, here[past])
-            if not sure.all():
-                check_retries(state, at, here[~sure])
+            decides = not sure.all() and check_retries(state, at, here[~sure])
             self._pass(it, at, here[past])
-            if not past.all():
-                state.mode[here[~past]] = WAITS
-                it.waiting.append((at, here[~past]))
+            waits = here[~past]
+            if decides and self._strong.plan.plain and WARP_WAIT not in self._lenient:
+                waits = self._fail(op, at, waits, targets[~past])
+            if waits.size:
+                state.mode[waits] = WAITS
+                it.waiting.append((at, waits))
+
+    def _fail(self, op: ops.MbarrierWait, at: int, threads: Numbers, targets: Numbers) -> Numbers:
+        """Tell ``threads`` that their phases are not complete yet, but for those, which are given, that have been told
+        so here often enough."""
+        enough = np.zeros(len(threads), np.bool_)
+        for number, (thread, target) in enumerate(zip(threads.tolist(), targets.tolist(), strict=True)):
+            times = self._failed.get((thread, at, target), 0)
+            enough[number] = times == _FAILURES
+            self._failed[thread, at, target] = min(times + 1, _FAILURES)
+        self.state.assign(op.dst, threads[~enough], constant(0, 1, int((~enough).sum())))
+        return threads[enough]
 
     def _check_parity(self, it: Mbarrier, targets: Numbers, at: int, threads: Numbers) -> None:
         """The phases before those that the threads wait for are complete in every execution."""

@@ -33,14 +33,17 @@ class _Guess(State):
         return self.written[name] if name in self.written else self._state.register(name, threads)
 
 
-def check_retries(state: State, at: int, threads: Numbers) -> None:
-    """Doubt the execution where the result of the wait at ``at`` decides something, in one of ``threads``."""
+def check_retries(state: State, at: int, threads: Numbers) -> bool:
+    """Whether the result of the wait at ``at`` decides something, in one of ``threads``: then the execution is in
+    doubt."""
     try:
         _Ways(state, at, threads).check()
     except _Decides as found:
         message = f"what happens after a wait that fails depends on the schedule: {found.why}"
         other = None if found.at is None else (found.at, int(threads[0]))
         state.doubt(message, at, int(threads[0]), other=other)
+        return True
+    return False
 
 
 class _Decides(Exception):
