@@ -179,3 +179,13 @@ def test_others_that_depend_on_all(more: str) -> None:
 )  # fmt: skip
 def test_a_role_that_a_constant_singles_out(condition: str, role: tuple[int, int]) -> None:
     assert role in roles(launched(f"{condition} st.global.u32 [%rd1], 1;"))
+
+
+def test_what_takes_too_long_points_to_one_execution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "k.ptx"
+    file.write_text(source("L: add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 60000; @%p1 bra L; st.global.u32 [%rd2], 1;",
+                           size=SIZE.replace("100", "16")))  # fmt: skip
+    with pytest.raises(SystemExit) as ended:
+        run(["races", str(file), "--timeout", "0.2"])
+    told = "".join(capsys.readouterr())
+    assert ended.value.code == 3 and "`ptxmm check --whole` asks one execution of all threads of a kernel" in told

@@ -13,7 +13,7 @@ from ptxmm.analysis.execution import execution, location
 from ptxmm.analysis.explain.graph import drawn
 from ptxmm.analysis.instruction import bound_reached, instruction
 from ptxmm.analysis.morally_strong import Condition, conditions
-from ptxmm.analysis.result import TIMEOUT, Execution, Instruction, Note, Status, told
+from ptxmm.analysis.result import ALL_THREADS, TIMEOUT, Execution, Instruction, Note, Status, told
 from ptxmm.analysis.search import bug, engine_named
 from ptxmm.analysis.uninitialised import settle_uninitialised
 from ptxmm.analysis.verdict import status_of
@@ -314,7 +314,7 @@ def _notes(test: Test, found: _Found, limits: Limits) -> Iterator[Note]:
     if found.bounded:
         yield Note("bound", bound_reached(test, limits.unroll))
     if found.timeout:
-        yield TIMEOUT
+        yield TIMEOUT if test.claims is None else Note("timeout", f"{TIMEOUT.text}; {ALL_THREADS}")
     if found.partial:
         yield Note("limit", f"there may be more races than these {len(found.races)}; --most takes a higher limit")
     if not (found.ends or found.timeout or found.bounded or found.undefined):

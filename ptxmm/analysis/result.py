@@ -308,6 +308,8 @@ class Listed(Struct, frozen=True, tag_field="analysis", tag="states"):
         return None if self.cut else False
 
 
+ALL_THREADS = "`ptxmm check --whole` asks one execution of all threads of a kernel"
+"""What may answer where the executions of a kernel are too many."""
 TIMEOUT = Note("timeout", "the time limit ended the search; --timeout takes a higher one")
 
 

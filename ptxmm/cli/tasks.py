@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ptxmm.analysis.result import Failure
-from ptxmm.cli.inputs import Job, bug, failure, jobs, model_named
+from ptxmm.analysis.result import ALL_THREADS, Failure
+from ptxmm.cli.inputs import SOURCES, Job, bug, failure, jobs, model_named
 from ptxmm.cli.memory import MEGABYTE, is_shortage, share
 from ptxmm.cli.settings import Settings
 from ptxmm.cli.workers import Bounds, Lost, Part, events
@@ -132,6 +132,8 @@ def run_all(
                     yield _entry(plan[number - 1], message, settings, processes)
                 elif isinstance(message, Lost):
                     error = lost(message, "the reading of this file", settings, processes, str(file))
+                    if file.suffix in SOURCES and error.kind == "timeout":
+                        error.hint = f"{error.hint}; {ALL_THREADS}"
                     yield Entry(failure(error, str(file)), False)
                 else:
                     plan = list(cast("Sequence[Planned[T] | Failure]", message))
