@@ -23,6 +23,7 @@ from ptxmm.analysis.property import Requirement, judge, requirement
 from ptxmm.analysis.result import TIMEOUT, Note, Outcome, Status, told
 from ptxmm.analysis.robust import strong_model
 from ptxmm.analysis.search import Question, bug, final_states, values
+from ptxmm.analysis.strength.barriers import BARRIERS
 from ptxmm.analysis.strength.changes import Change, Costs, stated
 from ptxmm.analysis.strength.family import Family
 from ptxmm.analysis.strength.joint import all_changes, combined
@@ -39,11 +40,12 @@ from ptxmm.engines.result import Limits
 from ptxmm.errors import PtxmmError, Timeout
 from ptxmm.program.condition import Proposition, State, evaluate
 from ptxmm.program.edit import edited
+from ptxmm.program.graph import backward
 from ptxmm.program.identity import Site, Switch
 from ptxmm.program.test import Test
 from ptxmm.program.unspecified.unknown import has_unknown
 from ptxmm.program.variation import Variation
-from ptxmm.ptx.ops import Barrier, Branch, ClusterBarrier, Op, WarpBarrier
+from ptxmm.ptx.ops import ClusterBarrier, Op
 
 MOST = 10
 """So many repairs, or joint reductions, are listed unless more are asked for."""
@@ -86,8 +88,6 @@ _UNDECIDED = (
 
 THREADS = "threads"
 """Why a barrier is not judged of which not all threads may be in the test."""
-
-_BARRIERS = Barrier, WarpBarrier, ClusterBarrier
 
 SETS, TRIED = 40, 1500
 """So many sets of several barriers, waits and moves are tried as repairs; the search ends after so many strengths."""
@@ -385,7 +385,7 @@ class _Search:
 
     def _meets_others(self, op: Op) -> bool:
         """Whether this is a barrier to which threads of the launch come that are not in the test, and may need it."""
-        return self.others > 0 and isinstance(op, _BARRIERS)
+        return self.others > 0 and isinstance(op, BARRIERS)
 
     def _where(self, site: Site, op: Op, text: str) -> tuple[str, int, int, str]:
         span = op.source.span
@@ -463,7 +463,7 @@ class _Search:
         if repairs.missed is not None:
             self._bound("repairs by several barriers, waits and moves", repairs.missed)
         added = [change.op for repair in self.repairs for change in repair.changes if change.old is None]
-        if self.test.claims is not None and any(isinstance(op, _BARRIERS) for op in added):
+        if self.test.claims is not None and any(isinstance(op, BARRIERS) for op in added):
             self.notes.append(Note("barrier", _EVERYONE))
         if left_out(self.test):
             self.partial = True
@@ -574,7 +574,7 @@ class _Search:
 
     def _spins(self, program: Test) -> bool:
         """Whether threads of a program with loops are known to spin for ever in some execution."""
-        if not any(isinstance(op, Branch) and op.target <= site.instruction for site, op in program.instructions):
+        if not any(backward(thread.body) for thread in program.threads):
             return False
         try:
             return progress(program, self.model, limits=self._share("enumerate")).verdict == "may hang"

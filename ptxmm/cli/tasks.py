@@ -190,7 +190,8 @@ def _file(
     """Read a file and work on its tests. See ``workers.Step``."""
     settings, found = replace(settings, printed={}), list[Job | Failure]()
     early = _instead(work, file, settings) if isinstance(work, Instead) else None
-    told, known = early[0] if early is not None and early[1] else None, [] if early is None else early[0]
+    known, enough = early or ([], False)
+    told = known if enough else None
     rests = told is None and isinstance(work, Instead) and work.rests(file, settings)
     if told is None:
         found = list(jobs(file, settings, work.stated_models))

@@ -25,6 +25,9 @@ from ptxmm.ptx.ops import (
     WarpBarrier,
 )
 
+BARRIERS = (Barrier, WarpBarrier, ClusterBarrier)
+"""The instructions at which threads meet."""
+
 
 def met(test: Test) -> list[list[Site]]:
     """The barrier instructions by CTA (or warp, or cluster) and barrier, as far as constants tell; the k-th of each
@@ -166,12 +169,11 @@ def _follow(test: Test, sites: Sequence[Site]) -> bool:
     """Whether what comes to each of the sites has always made the access before it."""
     for thread, index in sites:
         body = test.threads[thread].body
-        if not isinstance(body[index - 1], ORDERED) or isinstance(body[index - 1], _BARRIERS):
+        if not isinstance(body[index - 1], ORDERED) or isinstance(body[index - 1], BARRIERS):
             return False
         if any(isinstance(op, Branch) and op.target == index for op in body):
             return False
     return True
 
 
-_BARRIERS = (Barrier, WarpBarrier, ClusterBarrier)
 _LOOKS = (Load, MbarrierWait, Branch, *COMPUTING)

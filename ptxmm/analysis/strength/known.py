@@ -13,6 +13,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ptxmm.analysis.strength.barriers import BARRIERS
 from ptxmm.analysis.strength.family import Shown
 from ptxmm.analysis.strength.joint import Combined
 from ptxmm.analysis.strength.superposition import Superposition
@@ -21,7 +22,7 @@ from ptxmm.engines.result import Source, Witness, observing
 from ptxmm.program.condition import evaluate, terms
 from ptxmm.program.identity import EventId, Site, Switch
 from ptxmm.program.test import Test, Thread
-from ptxmm.ptx.ops import Barrier, Branch, ClusterBarrier, WarpBarrier
+from ptxmm.ptx.ops import Branch
 
 _FEW = 6
 """So many executions are tried on each program, those that refuted others last."""
@@ -134,12 +135,11 @@ def _names(
 
 
 def _barriers(program: Placed) -> set[tuple[int, Hashable]]:
-    kinds = Barrier, WarpBarrier, ClusterBarrier
     return {
         (number, name)
         for number, (thread, names) in enumerate(zip(program.test.threads, program.names, strict=True))
         for name, op in zip(names, thread.body, strict=True)
-        if isinstance(op, kinds)
+        if isinstance(op, BARRIERS)
     }
 
 
